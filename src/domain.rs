@@ -1,0 +1,35 @@
+//! What the program talks about: names, queries, tools, servers, handles.
+//!
+//! Types here are named by at least two top-level modules. They are built once, at the edge, and
+//! hold no wrong value. Nothing here does I/O.
+
+mod catalog;
+mod embedding;
+mod handle;
+mod hash;
+mod name;
+mod query;
+mod run;
+mod server;
+mod settings;
+mod shape;
+mod tenant;
+mod text;
+mod tool;
+
+pub use self::catalog::{Catalog, CatalogError, Slot};
+pub use self::embedding::{Embedding, EmbeddingError};
+pub use self::handle::{Handle, HandleKey, ParseHandleError};
+pub use self::hash::DefinitionHash;
+pub use self::name::{ParseNameError, ServerName, SettingName, ToolId, ToolName};
+pub use self::query::{ParseQueryError, QUERY_CHARS_MAX, Query};
+pub use self::run::{ParseRunIdError, RunId};
+pub use self::server::{
+    ConfigSlot, Launch, LaunchError, Provenance, SecretSlot, Server, Template, TemplateError,
+    TemplatePart,
+};
+pub use self::settings::{ReadSettingError, Settings};
+pub use self::shape::{ParseShapeError, Shape};
+pub use self::tenant::{ParseScopeError, ParseTenantIdError, Scope, Tenant, TenantId};
+pub use self::text::{clean_line, clean_text, hidden_characters, shorten};
+pub use self::tool::{Annotations, Argument, Definition, Input, Tool};

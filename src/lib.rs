@@ -1,0 +1,5 @@
+//! Toolcrib: the service an AI agent asks for a tool.
+
+pub mod domain;
+pub mod handles;
+pub mod lifecycle;
