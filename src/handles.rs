@@ -20,7 +20,7 @@ use crate::domain::{DefinitionHash, Handle, HandleKey, RunId, TenantId, ToolId};
 use crate::handles::ledger::Ledger;
 
 /// How long a handle is good for.
-pub const LIFE: Duration = Duration::from_secs(300);
+pub const LIFE: Duration = Duration::from_mins(5);
 /// The refusal that spends a handle: four mistakes may be corrected, the fifth ends it.
 pub const REFUSALS_MAX: u8 = 5;
 /// Handles alive at one time for one tenant, unless configured.
@@ -30,7 +30,7 @@ pub const ALIVE_MAX: usize = 10_000;
 /// At this rate a guesser of 10,000 live handles out of 2^60 needs two million years.
 pub const MISSES_MAX: u32 = 100;
 /// The window for counting misses, and how long a lock-out lasts.
-pub const MISSES_WINDOW: Duration = Duration::from_secs(60);
+pub const MISSES_WINDOW: Duration = Duration::from_mins(1);
 
 /// What a handle covers.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,7 +186,9 @@ impl Handles {
             }
             keep
         });
-        ended.iter().for_each(|tenant| self.release(tenant));
+        for tenant in &ended {
+            self.release(tenant);
+        }
         self.tenants
             .retain(|_, ledger| !ledger.is_idle(now, MISSES_WINDOW));
         ended.len()
@@ -271,7 +273,7 @@ mod tests {
     async fn a_handle_lives_five_minutes() {
         let (handles, a) = (Handles::new(ALIVE_MAX), tenant("a"));
         let handle = mint(&handles, &a, 1).unwrap();
-        tokio::time::advance(LIFE - Duration::from_millis(1)).await;
+        tokio::time::advance(Duration::from_millis(299_999)).await;
         assert_eq!(handles.peek(&a, &handle).unwrap().tools, tools());
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(handles.peek(&a, &handle), Err(TakeError::Unknown));

@@ -1,1 +1,3 @@
+//! The command `toolcrib`.
+
 fn main() {}
