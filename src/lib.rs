@@ -1,6 +1,9 @@
 //! Toolcrib: the service an AI agent asks for a tool.
 
+pub mod config;
+pub mod models;
 pub mod catalog;
-pub mod domain;
+pub mod tenants;
 pub mod handles;
 pub mod lifecycle;
+pub mod domain;
