@@ -1,9 +1,9 @@
 //! Toolcrib: the service an AI agent asks for a tool.
 
 pub mod config;
-pub mod transport;
 pub mod models;
 pub mod catalog;
+pub mod call;
 pub mod tenants;
 pub mod handles;
 pub mod lifecycle;

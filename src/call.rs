@@ -1,0 +1,257 @@
+//! From a handle to a result.
+//!
+//! ```text
+//! peek -> check arguments -> resolve -> lease -> handles.take -> upstream.call -> result
+//! ```
+//!
+//! Whatever can be refused is refused before the handle is taken. Taking it is the last step before
+//! sending, and nothing is sent twice.
+
+mod arguments;
+mod resolve;
+mod upstream;
+mod result;
+mod error;
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::arguments::Arguments;
+use crate::call::error::{invalid_step, unresolved};
+use crate::call::resolve::{Resolved, resolve};
+use crate::domain::{Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId};
+use crate::handles::{Grant, Handles};
+
+pub use self::arguments::Problem;
+pub use self::error::{CallError, StepProblem};
+pub use self::resolve::ResolveError;
+pub use self::result::{TRUNCATED_KEY, Truncated};
+pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
+
+/// Runs tools: the one way to an upstream.
+pub struct Caller {
+    catalog: Arc<ArcSwap<Catalog>>,
+    handles: Arc<Handles>,
+    settings: Arc<dyn Settings>,
+    upstreams: Upstreams,
+    arguments: Arguments,
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Caller")
+            .field("upstreams", &self.upstreams)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A `run_tool` as it was received. The handle and the arguments are secret.
+#[derive(Clone)]
+pub struct CallRequest {
+    /// The capability token, whatever it is.
+    pub handle: String,
+    /// Which tool.
+    pub tool_name: String,
+    /// Of which server; needed where two candidates share a name.
+    pub server_name: Option<String>,
+    /// An object, or a string that holds one.
+    pub arguments: Option<Value>,
+    /// Checked against the search's when given.
+    pub run_id: Option<String>,
+}
+
+impl fmt::Debug for CallRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallRequest")
+            .field("tool_name", &self.tool_name)
+            .field("server_name", &self.server_name)
+            .field("run_id", &self.run_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A step of progress that an upstream reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How far.
+    pub progress: f64,
+    /// Of how much.
+    pub total: Option<f64>,
+    /// In words.
+    pub message: Option<String>,
+}
+
+/// The caller's side of a call.
+#[derive(Clone, Debug, Default)]
+pub struct CallerSide {
+    /// Cancelled when the caller goes away; the upstream is told.
+    pub cancel: CancellationToken,
+    /// Where progress goes, when the caller asked for it. A full channel loses steps.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct CallOutcome {
+    /// The search's run; none for a direct call.
+    pub run_id: Option<RunId>,
+    /// The tool that ran.
+    pub tool: ToolId,
+    /// The upstream's own result.
+    pub result: Map<String, Value>,
+    /// What was cut from it; the result's `_meta` says so too.
+    pub truncated: Option<Truncated>,
+}
+
+impl Caller {
+    /// A caller over what the program shares.
+    pub fn new(
+        catalog: Arc<ArcSwap<Catalog>>,
+        handles: Arc<Handles>,
+        settings: Arc<dyn Settings>,
+        upstreams: Upstreams,
+    ) -> Self {
+        Self {
+            catalog,
+            handles,
+            settings,
+            upstreams,
+            arguments: Arguments::default(),
+        }
+    }
+
+    /// The sessions that calls run on.
+    pub fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
+    }
+
+    /// Runs a tool that a search offered.
+    pub async fn call(
+        &self,
+        tenant: &Tenant,
+        request: CallRequest,
+        caller: CallerSide,
+    ) -> Result<CallOutcome, CallError> {
+        // One snapshot for the whole call: what is checked is what is run.
+        let catalog = self.catalog.load_full();
+        let (handle, grant) = self.peek(tenant, &request)?;
+        let run_id = grant.run_id;
+        let refuse = || self.handles.refuse(&tenant.id, &handle);
+        let (tool, hash) = covered(tenant, &grant, &request)
+            .map_err(|problem| invalid_step(tenant, &grant, problem, refuse()))?;
+        let found = catalog.find(&tool);
+        let Some(slot) = found.filter(|slot| catalog.tool(*slot).hash() == hash) else {
+            let left = refuse();
+            return Err(CallError::ToolChanged { run_id, tool, left });
+        };
+        let arguments = self.arguments.check(catalog.tool(slot), request.arguments);
+        let arguments = arguments.map_err(|problems| CallError::InvalidArguments {
+            run_id: Some(run_id),
+            tool: tool.clone(),
+            problems,
+            left: Some(refuse()),
+        })?;
+        let resolved = self.resolve(tenant, catalog.server_of(slot));
+        let resolved = resolved.map_err(|e| unresolved(e, Some(run_id), &tool, Some(&refuse)))?;
+        let failed = |source: UpstreamError| CallError::Upstream {
+            run_id: Some(run_id),
+            tool: tool.clone(),
+            source: source.into(),
+        };
+        let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
+        let lease = lease.map_err(failed)?;
+        self.handles.take(&tenant.id, &handle)?;
+        let result = lease.call(&tool.tool, arguments, &caller).await;
+        Ok(self.outcome(Some(run_id), &tool, result.map_err(failed)?))
+    }
+
+    /// Runs a tool without a handle, for the operator at the command line. All other checks are
+    /// the same.
+    pub async fn call_directly(
+        &self,
+        tenant: &Tenant,
+        tool: &ToolId,
+        arguments: Value,
+        caller: CallerSide,
+    ) -> Result<CallOutcome, CallError> {
+        let catalog = self.catalog.load_full();
+        let found = catalog.find(tool).filter(|_| tenant.scope.allows(tool));
+        let slot = found.ok_or_else(|| CallError::UnknownTool { tool: tool.clone() })?;
+        let arguments = self.arguments.check(catalog.tool(slot), Some(arguments));
+        let arguments = arguments.map_err(|problems| CallError::InvalidArguments {
+            run_id: None,
+            tool: tool.clone(),
+            problems,
+            left: None,
+        })?;
+        let resolved = self.resolve(tenant, catalog.server_of(slot));
+        let resolved = resolved.map_err(|error| unresolved(error, None, tool, None))?;
+        let failed = |source: UpstreamError| CallError::Upstream {
+            run_id: None,
+            tool: tool.clone(),
+            source: source.into(),
+        };
+        let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
+        let lease = lease.map_err(failed)?;
+        let result = lease.call(&tool.tool, arguments, &caller).await;
+        Ok(self.outcome(None, tool, result.map_err(failed)?))
+    }
+
+    /// The live handle and what it covers.
+    fn peek(&self, tenant: &Tenant, request: &CallRequest) -> Result<(Handle, Grant), CallError> {
+        let Ok(handle) = request.handle.parse::<Handle>() else {
+            return Err(self.handles.refuse_unreadable(&tenant.id).into());
+        };
+        let grant = self.handles.peek(&tenant.id, &handle)?;
+        Ok((handle, grant))
+    }
+
+    fn resolve(&self, tenant: &Tenant, server: &Server) -> Result<Resolved, ResolveError> {
+        let workspaces = &self.upstreams.options().workspaces;
+        resolve(server, &tenant.id, &*self.settings, workspaces)
+    }
+
+    fn outcome(
+        &self,
+        run_id: Option<RunId>,
+        tool: &ToolId,
+        mut result: Map<String, Value>,
+    ) -> CallOutcome {
+        let truncated = result::cap(&mut result, self.upstreams.options().result_chars_max);
+        CallOutcome {
+            run_id,
+            tool: tool.clone(),
+            result,
+            truncated,
+        }
+    }
+}
+
+/// The one tool of the grant that is meant, with the fingerprint that its search showed.
+fn covered(
+    tenant: &Tenant,
+    grant: &Grant,
+    request: &CallRequest,
+) -> Result<(ToolId, DefinitionHash), StepProblem> {
+    let run = grant.run_id.to_string();
+    if request.run_id.as_ref().is_some_and(|given| *given != run) {
+        return Err(StepProblem::OtherRun);
+    }
+    let meant = |id: &ToolId| {
+        let server = request.server_name.as_deref();
+        id.tool.as_str() == request.tool_name
+            && server.is_none_or(|server| id.server.as_str() == server)
+            && tenant.scope.allows(id)
+    };
+    let mut found = grant.tools.iter().filter(|(id, _)| meant(id));
+    match (found.next(), found.next()) {
+        (Some((id, hash)), None) => Ok((id.clone(), *hash)),
+        (Some(_), Some(_)) => Err(StepProblem::Ambiguous),
+        (None, _) => Err(StepProblem::NotOffered),
+    }
+}

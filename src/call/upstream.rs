@@ -1,0 +1,207 @@
+//! The pool of sessions with upstream servers, one for each tenant and server.
+//!
+//! ```text
+//! lease: breaker -> session (found, or started once for all who wait) -> a place on it
+//! call:  send -> result, or how it was lost
+//! ```
+//!
+//! A session starts at its first use, is shared by the calls of its tenant, and closes when idle,
+//! when a value it was started from changes, and at shutdown.
+
+mod options;
+mod slot;
+mod breaker;
+mod start;
+mod session;
+mod lease;
+mod watch;
+mod failure;
+mod error;
+mod child;
+mod limits;
+mod installed;
+mod lines;
+mod stderr;
+mod http;
+mod address;
+mod tap;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashmap::DashMap;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use crate::call::CallerSide;
+use crate::call::resolve::{Resolved, resolve};
+use crate::call::upstream::lease::Lease;
+use crate::call::upstream::slot::Slot;
+use crate::domain::{Server, ServerName, Settings, Tenant, TenantId};
+use crate::lifecycle::Lifecycle;
+
+pub use self::error::UpstreamError;
+pub use self::options::UpstreamOptions;
+
+/// How long the end of all sessions may take beyond the time to kill one.
+const CLOSE_MAX: Duration = Duration::from_secs(3);
+
+/// How one session is, for people.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SessionStatus {
+    /// Whose it is.
+    pub tenant: TenantId,
+    /// With which server.
+    pub server: ServerName,
+    /// Whether it can take calls.
+    pub open: bool,
+    /// Calls on it now.
+    pub calls: usize,
+    /// How long nobody has used it.
+    pub idle: Duration,
+    /// How long its breaker stays open, if it is.
+    pub paused_for: Option<Duration>,
+    /// Last words of its child, masked.
+    pub stderr: String,
+}
+
+/// All sessions with upstream servers. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Upstreams {
+    pool: Arc<Pool>,
+}
+
+/// What slots share.
+#[derive(Debug)]
+struct Pool {
+    options: UpstreamOptions,
+    lifecycle: Lifecycle,
+    slots: DashMap<(TenantId, ServerName), Arc<Slot>>,
+    /// Places for sessions, in all and by tenant.
+    sessions: Arc<Semaphore>,
+    tenants: DashMap<TenantId, Arc<Semaphore>>,
+}
+
+impl Upstreams {
+    /// No session yet.
+    pub fn new(options: UpstreamOptions, lifecycle: Lifecycle) -> Self {
+        let sessions = Arc::new(Semaphore::new(options.sessions_max));
+        Self {
+            pool: Arc::new(Pool {
+                options,
+                lifecycle,
+                slots: DashMap::new(),
+                sessions,
+                tenants: DashMap::new(),
+            }),
+        }
+    }
+
+    /// The limits and places in force.
+    pub fn options(&self) -> &UpstreamOptions {
+        &self.pool.options
+    }
+
+    /// A server's tools as it lists them, each a definition as JSON.
+    pub async fn list_tools(
+        &self,
+        tenant: &Tenant,
+        server: &Server,
+        settings: &dyn Settings,
+    ) -> Result<Vec<Value>, UpstreamError> {
+        let workspaces = &self.pool.options.workspaces;
+        let resolved = resolve(server, &tenant.id, settings, workspaces)?;
+        let side = CallerSide::default();
+        let lease = self.lease(&tenant.id, resolved, &side).await?;
+        lease.list_tools().await
+    }
+
+    /// A session that is ready for a call: nothing is sent yet.
+    pub(crate) async fn lease(
+        &self,
+        tenant: &TenantId,
+        resolved: Resolved,
+        side: &CallerSide,
+    ) -> Result<Lease, UpstreamError> {
+        if self.pool.lifecycle.is_stopping() {
+            return Err(UpstreamError::ShuttingDown);
+        }
+        let started = Instant::now();
+        let server = resolved.server.clone();
+        let key = (tenant.clone(), server.clone());
+        let slot = self.pool.slots.entry(key).or_default().clone();
+        let end = started + self.pool.options.call_max;
+        let leased = async {
+            let session = slot.session(&self.pool, tenant, resolved).await?;
+            let places = session.places.clone();
+            let place = tokio::time::timeout(self.pool.options.wait_max, places.acquire_owned());
+            match place.await {
+                Ok(Ok(place)) => Ok((session, place)),
+                _full => {
+                    session.release();
+                    Err(UpstreamError::Busy {
+                        what: "calls to this server",
+                        retry_after: self.pool.options.wait_max,
+                    })
+                }
+            }
+        };
+        let (session, place) = tokio::select! {
+            leased = leased => leased?,
+            () = side.cancel.cancelled() => return Err(UpstreamError::Cancelled { sent: false }),
+            () = self.pool.lifecycle.cancelled() => return Err(UpstreamError::ShuttingDown),
+            () = tokio::time::sleep_until(end) => {
+                return Err(UpstreamError::Timeout {
+                    server,
+                    after: self.pool.options.call_max,
+                    stderr: String::new(),
+                    sent: false,
+                });
+            }
+        };
+        Ok(Lease {
+            pool: self.pool.clone(),
+            session,
+            slot,
+            server,
+            started,
+            _place: place,
+        })
+    }
+
+    /// Ends all sessions with their process groups, and says whether nothing is left.
+    pub async fn close(&self) -> bool {
+        let slots: Vec<Arc<Slot>> = self.pool.slots.iter().map(|slot| slot.clone()).collect();
+        let ends = slots.iter().map(|slot| slot.close());
+        let limit = 2 * self.pool.options.kill_after + CLOSE_MAX;
+        let ended = tokio::time::timeout(limit, futures::future::join_all(ends)).await;
+        ended.is_ok()
+    }
+
+    /// Ends one tenant's session with a server, so that the next call starts it anew.
+    pub async fn restart(&self, tenant: &TenantId, server: &ServerName) {
+        let slot = {
+            let key = (tenant.clone(), server.clone());
+            self.pool.slots.get(&key).map(|slot| slot.clone())
+        };
+        if let Some(slot) = slot {
+            slot.close().await;
+        }
+    }
+
+    /// How each session is, by tenant and server.
+    pub fn status(&self) -> Vec<SessionStatus> {
+        let mut all: Vec<SessionStatus> = self
+            .pool
+            .slots
+            .iter()
+            .filter_map(|entry| {
+                let (tenant, server) = entry.key().clone();
+                entry.value().status(tenant, server)
+            })
+            .collect();
+        all.sort_by(|a, b| (&a.tenant, &a.server).cmp(&(&b.tenant, &b.server)));
+        all
+    }
+}

@@ -1,0 +1,141 @@
+//! A child process: started without a shell, stopped with everything that it has started.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use secrecy::ExposeSecret;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+
+use crate::call::resolve::{Resolved, Target};
+use crate::call::upstream::{UpstreamOptions, installed, limits};
+
+/// How often a group that was asked to stop is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a child may take to end by itself once its input has ended.
+const END_OF_INPUT: Duration = Duration::from_millis(500);
+
+/// The three standard streams of a child.
+pub(super) struct Streams {
+    pub(super) stdin: ChildStdin,
+    pub(super) stdout: ChildStdout,
+    pub(super) stderr: ChildStderr,
+}
+
+/// A running child and its process group. Dropped, it is killed with the whole group.
+#[derive(Debug)]
+pub(super) struct Process {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Process {
+    /// Starts what a launch says. The environment holds the allow-list and the launch's own
+    /// variables, and nothing else.
+    pub(super) fn start(
+        resolved: &Resolved,
+        options: &UpstreamOptions,
+    ) -> io::Result<(Self, Streams)> {
+        let Target::Child { command, args, env } = &resolved.target else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let (program, args) = match installed::find(command, args, &options.installed) {
+            Some((program, args)) => (program.into_os_string(), args),
+            None => (OsString::from(command), args.clone()),
+        };
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .env_clear()
+            .envs(
+                options
+                    .environment
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
+            .envs(
+                env.iter()
+                    .map(|(name, value)| (name, value.expose_secret())),
+            )
+            .current_dir(&resolved.workspace)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        limits::apply(&mut command);
+        let mut child = command.spawn()?;
+        let group = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .map(Pid::from_raw);
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let process = Self { child, group };
+        let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        Ok((
+            process,
+            Streams {
+                stdin,
+                stdout,
+                stderr,
+            },
+        ))
+    }
+
+    /// Resolves when the child itself has ended; what it started may still run.
+    pub(super) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.child.wait().await
+    }
+
+    /// Ends the child and all of its group: by end of input, else by TERM, else by KILL. The
+    /// caller has closed its input.
+    pub(super) async fn stop(mut self, kill_after: Duration) -> Option<ExitStatus> {
+        let polite = tokio::time::timeout(END_OF_INPUT, self.child.wait()).await;
+        let mut status = polite.ok().and_then(Result::ok);
+        self.signal(Signal::SIGTERM);
+        let gone = async {
+            if status.is_none() {
+                status = self.child.wait().await.ok();
+            }
+            while self.group.is_some_and(|group| killpg(group, None).is_ok()) {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let _killed_below = tokio::time::timeout(kill_after, gone).await;
+        self.signal(Signal::SIGKILL);
+        if status.is_none() {
+            status = self.child.wait().await.ok();
+        }
+        self.group = None;
+        status
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // The group may be gone already, which is what is wanted.
+            let _gone = killpg(group, signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::SIGKILL);
+    }
+}
+
+/// An exit status in words.
+pub(super) fn in_words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with exit code {code}"),
+        (None, Some(signal)) => format!("it was killed by signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    }
+}

@@ -1,0 +1,314 @@
+//! Streamable HTTP: rmcp's client over our own connections, with results kept as they came.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use reqwest::Url;
+use reqwest::redirect::{Attempt, Policy};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    HttpStatusError, SseError, StreamableHttpClient, StreamableHttpClientTransport,
+    StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+};
+use secrecy::{ExposeSecret, SecretString};
+use sse_stream::{Sse, SseStream};
+
+use crate::call::upstream::address::{AddressError, PublicOnly, check_url};
+use crate::call::upstream::tap::{Tap, keeps_result};
+
+const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
+const SESSION_ID: &str = "mcp-session-id";
+/// Hops within one origin, such as `/mcp` to `/mcp/`.
+const REDIRECTS_MAX: usize = 3;
+/// Characters of an error page that are shown.
+const ERROR_CHARS_MAX: usize = 300;
+
+type Failure = StreamableHttpError<reqwest::Error>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Why no client can be made for a URL.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(super) enum HttpError {
+    /// The URL is not one that may be connected to.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// A header that cannot be sent.
+    #[error("the header `{0}` has a name or value that cannot be sent")]
+    Header(String),
+    /// TLS cannot be set up.
+    #[error("cannot set up the client")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Limits of one client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HttpLimits {
+    pub(super) connect_max: Duration,
+    pub(super) bytes_max: usize,
+    pub(super) calls_max: usize,
+    pub(super) loopback: bool,
+}
+
+/// The transport to a URL, checked.
+pub(super) fn transport(
+    url: &str,
+    headers: &[(String, SecretString)],
+    limits: HttpLimits,
+    tap: Arc<Tap>,
+) -> Result<StreamableHttpClientTransport<Client>, HttpError> {
+    let url = check_url(url, limits.loopback)?;
+    let mut defaults = http::HeaderMap::new();
+    for (name, value) in headers {
+        let wrong = || HttpError::Header(name.clone());
+        let header = HeaderName::try_from(name.as_str()).map_err(|_cause| wrong())?;
+        // The protocol's own headers are rmcp's.
+        if header.as_str().starts_with("mcp-") || header == header::HOST {
+            return Err(wrong());
+        }
+        let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_cause| wrong())?;
+        value.set_sensitive(true);
+        defaults.insert(header, value);
+    }
+    // Another part of the program may have installed it already, which is as good.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder()
+        .default_headers(defaults)
+        .connect_timeout(limits.connect_max)
+        .redirect(Policy::custom(within_origin))
+        .dns_resolver(Arc::new(PublicOnly {
+            loopback: limits.loopback,
+        }))
+        // A proxy would look the names up itself, unchecked.
+        .no_proxy()
+        .referer(false)
+        .build()
+        .map_err(HttpError::Client)?;
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .max_concurrent_requests(limits.calls_max)
+        .max_sse_event_size(limits.bytes_max)
+        .max_json_response_size(limits.bytes_max);
+    let client = Client {
+        http: client,
+        tap,
+        bytes_max: limits.bytes_max,
+    };
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Follows 307 and 308 within one origin; elsewhere our headers would leak.
+fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let same = attempt
+        .previous()
+        .first()
+        .is_some_and(|first| origin(first) == origin(attempt.url()));
+    let keeps_method = matches!(
+        attempt.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    if same && keeps_method && attempt.previous().len() <= REDIRECTS_MAX {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+fn origin(url: &Url) -> (String, Option<String>, Option<u16>) {
+    let host = url.host_str().map(str::to_owned);
+    (url.scheme().to_owned(), host, url.port_or_known_default())
+}
+
+/// Connections to one server for one tenant.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    tap: Arc<Tap>,
+    bytes_max: usize,
+}
+
+impl Client {
+    /// Posts a request whose result is kept as JSON.
+    async fn post_kept(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session_id: Option<&str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let mut request = self
+            .http
+            .post(uri)
+            .header(header::ACCEPT, format!("{EVENT_STREAM}, {JSON}"))
+            .headers(headers.into_iter().collect())
+            .header(header::CONTENT_TYPE, JSON)
+            .body(serde_json::to_vec(message)?);
+        if let Some(id) = session_id {
+            request = request.header(SESSION_ID, id);
+        }
+        let response = request.send().await.map_err(StreamableHttpError::Client)?;
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let value = |name: &str| {
+            let value = response.headers().get(name)?;
+            Some(value.to_str().ok()?.to_owned())
+        };
+        let (kind, session) = (value("content-type").unwrap_or_default(), value(SESSION_ID));
+        let essence = kind
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
+        if status.is_success() && essence == EVENT_STREAM {
+            let events = self.events(response.bytes_stream());
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
+        }
+        let too_large = StreamableHttpError::ResponseBodyTooLarge {
+            max_size: self.bytes_max,
+        };
+        let body = read(response.bytes_stream(), self.bytes_max).await?;
+        let Some(body) = body else {
+            return Err(too_large);
+        };
+        if essence == JSON
+            && let Some(message) = self.tap.incoming(&body)
+            && (status.is_success() || matches!(message, JsonRpcMessage::Error(_)))
+        {
+            return Ok(StreamableHttpPostResponse::Json(message, session));
+        }
+        if status.is_success() {
+            return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
+            return Err(HttpStatusError::new(status.as_u16(), None).into());
+        }
+        let text: String = String::from_utf8_lossy(&body)
+            .chars()
+            .take(ERROR_CHARS_MAX)
+            .collect();
+        let text = format!("HTTP {status}: {text}");
+        Err(StreamableHttpError::UnexpectedServerResponse(text.into()))
+    }
+
+    /// Server-sent events, with the results in them sealed.
+    fn events(
+        &self,
+        bytes: impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static,
+    ) -> Events {
+        self.seal(SseStream::from_bytes_stream(bounded(bytes, self.bytes_max)).boxed())
+    }
+
+    fn seal(&self, events: Events) -> Events {
+        let tap = self.tap.clone();
+        events
+            .map(move |event| {
+                event.map(|mut event| {
+                    if let Some(sealed) = event.data.as_deref().and_then(|data| tap.sealed(data)) {
+                        event.data = Some(sealed);
+                    }
+                    event
+                })
+            })
+            .boxed()
+    }
+}
+
+/// A body that is an error past its limit. One stream may carry many events, so that the limit
+/// counts since the last end of an event.
+fn bounded(
+    bytes: impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static,
+    bytes_max: usize,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+    let mut event = 0_usize;
+    bytes.map(move |chunk| {
+        let chunk = chunk.map_err(std::io::Error::other)?;
+        let end = chunk
+            .windows(2)
+            .rposition(|pair| pair == b"\n\n" || pair == b"\n\r");
+        event = match end {
+            Some(at) => chunk.len() - at,
+            None => event + chunk.len(),
+        };
+        if bytes_max < event {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(chunk)
+    })
+}
+
+/// A whole body, or `None` past the limit.
+async fn read(
+    bytes: impl Stream<Item = Result<Bytes, reqwest::Error>>,
+    bytes_max: usize,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let mut bytes = std::pin::pin!(bytes);
+    let mut body = Vec::new();
+    while let Some(chunk) = bytes.next().await {
+        let chunk = chunk.map_err(StreamableHttpError::Client)?;
+        if bytes_max < body.len() + chunk.len() {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+impl StreamableHttpClient for Client {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.tap.outgoing(&message);
+        let kept =
+            matches!(&message, JsonRpcMessage::Request(request) if keeps_result(&request.request));
+        if kept {
+            return self
+                .post_kept(&uri, &message, session_id.as_deref(), headers)
+                .await;
+        }
+        self.http
+            .post_message(uri, message, session_id, auth_header, headers)
+            .await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        self.http
+            .delete_session(uri, session_id, auth_header, headers)
+            .await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Events, Failure> {
+        let events = self
+            .http
+            .get_stream(uri, session_id, last_event_id, auth_header, headers)
+            .await?;
+        Ok(self.seal(events))
+    }
+}

@@ -1,0 +1,350 @@
+//! One running session with an upstream: from its start to the last of its processes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, Extensions, JsonObject,
+    ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::upstream::failure::{RequestFailure, unsent_or_lost};
+use crate::call::upstream::lines::TOO_LARGE;
+use crate::call::upstream::stderr::Stderr;
+use crate::call::upstream::tap::{ProgressTo, Tap};
+use crate::call::{CallerSide, Progress};
+use crate::lifecycle::Lifecycle;
+
+/// Progress of one call that waits to be passed on; more is thinned out.
+const PROGRESS_MAX: usize = 16;
+/// How long to wait for the news that a child has died, once its streams have ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the notice of a cancelled call may take.
+const CANCEL_MAX: Duration = Duration::from_secs(1);
+
+/// Set in the count of holders when a session takes no more calls.
+const RETIRED: usize = 1 << 32;
+
+/// A session that can be called.
+#[derive(Debug)]
+pub(super) struct Session {
+    peer: Peer<RoleClient>,
+    tap: Arc<Tap>,
+    stderr: Arc<Stderr>,
+    /// How it ended; `None` while it runs.
+    end: watch::Receiver<Option<String>>,
+    pub(super) closing: CancellationToken,
+    /// Cancelled when its last process is gone.
+    pub(super) gone: CancellationToken,
+    child: bool,
+    /// Of the values that it was started with.
+    pub(super) fingerprint: [u8; 32],
+    /// Calls that hold it, with [`RETIRED`] on top once it takes no more.
+    held: AtomicUsize,
+    /// A place for each call at one time.
+    pub(super) places: Arc<Semaphore>,
+    used: Mutex<Instant>,
+}
+
+/// What a new session is made of.
+pub(super) struct Parts {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) tap: Arc<Tap>,
+    pub(super) stderr: Arc<Stderr>,
+    pub(super) end: watch::Receiver<Option<String>>,
+    pub(super) child: bool,
+}
+
+impl Session {
+    /// A session that has just started.
+    pub(super) fn new(parts: Parts, fingerprint: [u8; 32], calls_max: usize) -> Self {
+        Self {
+            peer: parts.peer,
+            tap: parts.tap,
+            stderr: parts.stderr,
+            end: parts.end,
+            closing: CancellationToken::new(),
+            gone: CancellationToken::new(),
+            child: parts.child,
+            fingerprint,
+            held: AtomicUsize::new(0),
+            places: Arc::new(Semaphore::new(calls_max)),
+            used: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// Whether it can take a call.
+    pub(super) fn is_open(&self) -> bool {
+        self.end.borrow().is_none()
+            && !self.closing.is_cancelled()
+            && !self.peer.is_transport_closed()
+    }
+
+    /// Holds it for one call, unless it is about to end. The holder releases it.
+    pub(super) fn hold(&self) -> bool {
+        let more = |held: usize| (held < RETIRED).then_some(held + 1);
+        self.is_open()
+            && self
+                .held
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+                .is_ok()
+    }
+
+    /// Undoes one [`Session::hold`].
+    pub(super) fn release(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        if self.held.fetch_sub(1, Ordering::AcqRel) == RETIRED + 1 {
+            self.close();
+        }
+    }
+
+    /// Takes no more calls, and ends with the last one.
+    pub(super) fn retire(&self) {
+        if self.held.fetch_or(RETIRED, Ordering::AcqRel) & !RETIRED == 0 {
+            self.close();
+        }
+    }
+
+    /// Ends it, if no call holds it.
+    pub(super) fn retire_if_free(&self) -> bool {
+        let free = self
+            .held
+            .compare_exchange(0, RETIRED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok();
+        if free {
+            self.close();
+        }
+        free
+    }
+
+    /// Whether no call holds it.
+    pub(super) fn is_free(&self) -> bool {
+        self.held.load(Ordering::Acquire) == 0
+    }
+
+    /// Calls that hold it.
+    pub(super) fn calls(&self) -> usize {
+        self.held.load(Ordering::Acquire) & !RETIRED
+    }
+
+    /// Ends it at once, calls or not.
+    pub(super) fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Waits until nothing of it is left.
+    pub(super) async fn gone(&self) {
+        self.gone.cancelled().await;
+    }
+
+    /// What its child wrote to standard error last, masked.
+    pub(super) fn stderr_tail(&self) -> String {
+        self.stderr.tail()
+    }
+
+    /// How long nobody has held it.
+    pub(super) fn idle(&self) -> Duration {
+        match self.calls() {
+            0 => self
+                .used
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .elapsed(),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Resolves never: it ends the session when it has been idle for too long, and lets it run out
+    /// when the program stops.
+    pub(super) async fn watch_need(&self, idle_max: Duration, lifecycle: &Lifecycle) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(idle_max.saturating_sub(self.idle())) => {
+                    if idle_max <= self.idle() && self.retire_if_free() {
+                        break;
+                    }
+                }
+                () = lifecycle.stopping() => {
+                    self.retire();
+                    break;
+                }
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// `tools/call`.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        side: &CallerSide,
+        limits: CallLimits,
+    ) -> Result<Value, RequestFailure> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut request = CallToolRequest::new(params);
+        let (sender, progress) = mpsc::channel(PROGRESS_MAX);
+        request.extensions.insert(ProgressTo(sender));
+        let request = ClientRequest::CallToolRequest(request);
+        self.request(request, progress, side, limits).await
+    }
+
+    /// One page of `tools/list`.
+    pub(super) async fn list_tools(
+        &self,
+        cursor: Option<String>,
+        limits: CallLimits,
+    ) -> Result<Value, RequestFailure> {
+        let params =
+            cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest {
+            method: ListToolsRequestMethod,
+            params,
+            extensions: Extensions::default(),
+        });
+        let (_sender, progress) = mpsc::channel(1);
+        self.request(request, progress, &CallerSide::default(), limits)
+            .await
+    }
+
+    async fn request(
+        &self,
+        request: ClientRequest,
+        mut progress: mpsc::Receiver<Progress>,
+        side: &CallerSide,
+        limits: CallLimits,
+    ) -> Result<Value, RequestFailure> {
+        let sent = self
+            .peer
+            .send_cancellable_request(request, PeerRequestOptions::no_options());
+        let Ok(handle) = sent.await else {
+            return Err(self.lost().await);
+        };
+        let mut waiting = Waiting::new(handle, self.tap.clone());
+        let last = limits.last;
+        let mut silence = limits.first;
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = waiting.answer() => break answer,
+                () = side.cancel.cancelled() => {
+                    waiting.cancel("the caller went away").await;
+                    return Err(RequestFailure::Cancelled);
+                }
+                Some(step) = progress.recv() => {
+                    if let Some(to) = &side.progress {
+                        silence = last.min(Instant::now() + limits.silence);
+                        // A caller that does not keep up misses steps, not the result.
+                        let _full = to.try_send(step);
+                    }
+                }
+                () = tokio::time::sleep_until(silence) => {
+                    waiting.cancel("no answer in time").await;
+                    return Err(RequestFailure::Timeout(limits.started.elapsed()));
+                }
+            }
+        };
+        waiting.finish();
+        self.read(answer).await
+    }
+
+    async fn read(
+        &self,
+        answer: Result<ServerResult, ServiceError>,
+    ) -> Result<Value, RequestFailure> {
+        match answer {
+            Ok(result) => Tap::open(result)
+                .ok_or_else(|| RequestFailure::Unreadable("its answer is no JSON".to_owned())),
+            Err(ServiceError::McpError(error)) if error.code == TOO_LARGE => {
+                Err(RequestFailure::Unreadable(error.message.into_owned()))
+            }
+            Err(ServiceError::McpError(error)) => Err(RequestFailure::Refused(error)),
+            Err(ServiceError::TransportSend(error)) if !self.child => Err(unsent_or_lost(&error)),
+            Err(_lost) => Err(self.lost().await),
+        }
+    }
+
+    async fn lost(&self) -> RequestFailure {
+        let mut end = self.end.clone();
+        let known = tokio::time::timeout(LAST_WORDS, end.wait_for(Option::is_some)).await;
+        let reason = match known {
+            Ok(Ok(reason)) => reason.clone().unwrap_or_default(),
+            _ => "the connection was lost".to_owned(),
+        };
+        RequestFailure::Lost {
+            reason,
+            crashed: self.child,
+        }
+    }
+}
+
+/// When a request has taken too long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallLimits {
+    /// When it began.
+    pub(super) started: Instant,
+    /// The end, unless progress comes.
+    pub(super) first: Instant,
+    /// Allowed between two steps of progress.
+    pub(super) silence: Duration,
+    /// The end in any case.
+    pub(super) last: Instant,
+}
+
+/// A request on its way. Dropped before its end, it is cancelled at the upstream.
+struct Waiting {
+    handle: Option<RequestHandle<RoleClient>>,
+    tap: Arc<Tap>,
+}
+
+impl Waiting {
+    fn new(handle: RequestHandle<RoleClient>, tap: Arc<Tap>) -> Self {
+        Self {
+            handle: Some(handle),
+            tap,
+        }
+    }
+
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        match &mut self.handle {
+            Some(handle) => (&mut handle.rx)
+                .await
+                .unwrap_or(Err(ServiceError::TransportClosed)),
+            None => Err(ServiceError::TransportClosed),
+        }
+    }
+
+    fn finish(&mut self) -> Option<RequestHandle<RoleClient>> {
+        let handle = self.handle.take()?;
+        self.tap.forget(&handle.id, &handle.progress_token);
+        Some(handle)
+    }
+
+    /// Tells the upstream. A child that reads nothing must not hold us up.
+    async fn cancel(&mut self, reason: &str) {
+        if let Some(handle) = self.finish() {
+            let notice = handle.cancel(Some(reason.to_owned()));
+            let _best_effort = tokio::time::timeout(CANCEL_MAX, notice).await;
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let Some(handle) = self.finish() else {
+            return;
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(tokio::time::timeout(
+                CANCEL_MAX,
+                handle.cancel(Some("the caller went away".to_owned())),
+            ));
+        }
+    }
+}

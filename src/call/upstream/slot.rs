@@ -1,0 +1,329 @@
+//! The place of one tenant's session with one server: started once for all who wait, replaced when
+//! it has ended.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::call::resolve::Resolved;
+use crate::call::upstream::breaker::Breaker;
+use crate::call::upstream::failure::StartFailure;
+use crate::call::upstream::session::Session;
+use crate::call::upstream::start::{Era, start};
+use crate::call::upstream::watch::Permits;
+use crate::call::upstream::{Pool, SessionStatus, UpstreamError};
+use crate::domain::{ServerName, TenantId};
+
+/// A session, or the place for one.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// Held while a session starts: those who wait for it find it ready.
+    session: Arc<tokio::sync::Mutex<Option<Arc<Session>>>>,
+    waiting: AtomicUsize,
+    state: Mutex<State>,
+}
+
+/// What is known of a server from its sessions so far.
+#[derive(Debug, Default)]
+struct State {
+    breaker: Breaker,
+    era: Era,
+    /// The last failed start: those who waited for it share its error.
+    failed: Option<(Instant, Failed)>,
+    /// For the status, which waits for nobody.
+    current: Option<Arc<Session>>,
+    /// Values that the failures belong to: with others the server gets a fresh chance.
+    fingerprint: [u8; 32],
+}
+
+#[derive(Clone, Debug)]
+struct Failed {
+    reason: String,
+    stderr: String,
+    timed_out: bool,
+    after: Duration,
+}
+
+/// Counts a waiter for as long as it lives.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Slot {
+    /// An open session, held for the caller, who must release it.
+    pub(super) async fn session(
+        self: &Arc<Self>,
+        pool: &Arc<Pool>,
+        tenant: &TenantId,
+        resolved: Resolved,
+    ) -> Result<Arc<Session>, UpstreamError> {
+        let asked = Instant::now();
+        let ahead = self.waiting.fetch_add(1, Ordering::AcqRel);
+        let _waiter = Waiter(&self.waiting);
+        if pool.options.waiting_max <= ahead {
+            return Err(UpstreamError::Busy {
+                what: "calls that wait for this server",
+                retry_after: pool.options.wait_max,
+            });
+        }
+        let place = self.session.clone().lock_owned().await;
+        if let Some(session) = place.as_ref()
+            && session.fingerprint == resolved.fingerprint
+            && session.hold()
+        {
+            return Ok(session.clone());
+        }
+        self.check(&resolved, asked)?;
+        let session = self.start(pool, tenant, resolved, place).await?;
+        if session.hold() {
+            Ok(session)
+        } else {
+            Err(UpstreamError::ShuttingDown)
+        }
+    }
+
+    /// Whether a start may be tried now.
+    fn check(&self, resolved: &Resolved, asked: Instant) -> Result<(), UpstreamError> {
+        let mut state = self.state();
+        if state.fingerprint != resolved.fingerprint {
+            state.fingerprint = resolved.fingerprint;
+            state.breaker.succeed();
+            state.failed = None;
+        }
+        let pause = state.breaker.open_for(Instant::now());
+        let shared = state.failed.as_ref().filter(|(at, _)| asked <= *at);
+        match (shared, pause) {
+            (Some((_, failed)), pause) => Err(unavailable(&resolved.server, failed.clone(), pause)),
+            (None, Some(pause)) => {
+                let failed = state.failed.clone().map_or_else(
+                    || Failed {
+                        reason: "it failed several times in a row".to_owned(),
+                        stderr: String::new(),
+                        timed_out: false,
+                        after: Duration::ZERO,
+                    },
+                    |(_, failed)| failed,
+                );
+                let failed = Failed {
+                    timed_out: false,
+                    ..failed
+                };
+                Err(unavailable(&resolved.server, failed, Some(pause)))
+            }
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Starts a session in a task of its own: it goes on when the caller gives up, so that the
+    /// next one finds it.
+    async fn start(
+        self: &Arc<Self>,
+        pool: &Arc<Pool>,
+        tenant: &TenantId,
+        resolved: Resolved,
+        mut place: OwnedMutexGuard<Option<Arc<Session>>>,
+    ) -> Result<Arc<Session>, UpstreamError> {
+        if let Some(old) = place.take() {
+            // Its calls end in their own time.
+            old.retire();
+        }
+        let permits = Arc::new(pool.places(tenant).await?);
+        let (slot, pool) = (self.clone(), pool.clone());
+        let server = resolved.server.clone();
+        let lifecycle = pool.lifecycle.clone();
+        let started = lifecycle.spawn(async move {
+            let started = slot.try_eras(&pool, &resolved, permits).await;
+            let mut state = slot.state();
+            match started {
+                Ok(session) => {
+                    state.failed = None;
+                    state.current = Some(session.clone());
+                    *place = Some(session.clone());
+                    Ok(session)
+                }
+                Err(failure) => {
+                    let failed = Failed {
+                        reason: failure.reason,
+                        stderr: failure.stderr,
+                        timed_out: failure.timed_out,
+                        after: pool.options.connect_max,
+                    };
+                    let now = Instant::now();
+                    state.breaker.fail(now);
+                    state.failed = Some((now, failed.clone()));
+                    Err(failed)
+                }
+            }
+        });
+        match started.await {
+            Ok(Ok(session)) => Ok(session),
+            Ok(Err(failed)) => Err(unavailable(&server, failed, None)),
+            Err(_ended) => Err(UpstreamError::ShuttingDown),
+        }
+    }
+
+    /// The era that the server spoke last, else the legacy one, and the modern one where that is
+    /// refused.
+    async fn try_eras(
+        &self,
+        pool: &Pool,
+        resolved: &Resolved,
+        permits: Arc<Permits>,
+    ) -> Result<Arc<Session>, StartFailure> {
+        let era = self.state().era;
+        let first = start(resolved, pool, era, permits.clone()).await;
+        let other = match (&first, era) {
+            (Err(failure), Era::Legacy) if failure.legacy_refused => Era::Modern,
+            (Err(_), Era::Modern) => Era::Legacy,
+            _ => return first,
+        };
+        let second = start(resolved, pool, other, permits).await;
+        match second {
+            Ok(session) => {
+                self.state().era = other;
+                Ok(session)
+            }
+            // The first try says what is wrong; the second one was a guess.
+            Err(_guess) => first,
+        }
+    }
+
+    /// A call was answered.
+    pub(super) fn succeed(&self) {
+        self.state().breaker.succeed();
+    }
+
+    /// A call was lost or too slow. After several in a row the session is started anew.
+    pub(super) fn fail(&self) {
+        let mut state = self.state();
+        let now = Instant::now();
+        state.breaker.fail(now);
+        if state.breaker.open_for(now).is_some()
+            && let Some(session) = &state.current
+        {
+            session.retire();
+        }
+    }
+
+    /// Ends the session, and waits until nothing of it is left. One that starts at this moment is
+    /// waited for, and ended.
+    pub(super) async fn close(&self) {
+        if let Some(session) = self.session.lock().await.take() {
+            session.close();
+            session.gone().await;
+        }
+        self.state().current = None;
+    }
+
+    /// Ends the session when no call holds it, and says whether it did.
+    pub(super) fn close_if_idle(&self) -> bool {
+        let current = self.state().current.clone();
+        current.is_some_and(|session| session.retire_if_free())
+    }
+
+    /// How long nobody has used the session; `None` where there is none to end.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let current = self.state().current.clone()?;
+        (current.is_open() && current.is_free()).then(|| current.idle())
+    }
+
+    /// How it is, unless it was never used.
+    pub(super) fn status(&self, tenant: TenantId, server: ServerName) -> Option<SessionStatus> {
+        let state = self.state();
+        let session = state.current.as_ref();
+        let failed = state
+            .failed
+            .as_ref()
+            .map(|(_, failed)| failed.stderr.clone());
+        if session.is_none() && failed.is_none() {
+            return None;
+        }
+        Some(SessionStatus {
+            tenant,
+            server,
+            open: session.is_some_and(|session| session.is_open()),
+            calls: session.map_or(0, |session| session.calls()),
+            idle: session.map_or(Duration::ZERO, |session| session.idle()),
+            paused_for: state.breaker.open_for(Instant::now()),
+            stderr: match session {
+                Some(session) => session.stderr_tail(),
+                None => failed.unwrap_or_default(),
+            },
+        })
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unavailable(server: &ServerName, failed: Failed, pause: Option<Duration>) -> UpstreamError {
+    let server = server.clone();
+    if failed.timed_out {
+        return UpstreamError::Timeout {
+            server,
+            after: failed.after,
+            stderr: failed.stderr,
+            sent: false,
+        };
+    }
+    UpstreamError::Unavailable {
+        server,
+        reason: failed.reason,
+        stderr: failed.stderr,
+        sent: false,
+        retry_after: pause,
+    }
+}
+
+impl Pool {
+    /// Places for one more session: the tenant's and everybody's. Where there is none, the longest
+    /// idle session makes room, or a bounded wait does.
+    async fn places(&self, tenant: &TenantId) -> Result<Permits, UpstreamError> {
+        let own = {
+            let max = self.options.tenant_sessions_max;
+            let own = self.tenants.entry(tenant.clone());
+            own.or_insert_with(|| Arc::new(Semaphore::new(max))).clone()
+        };
+        let own = self.place(own, Some(tenant)).await?;
+        let all = self.place(self.sessions.clone(), None).await?;
+        Ok(vec![own, all])
+    }
+
+    async fn place(
+        &self,
+        places: Arc<Semaphore>,
+        tenant: Option<&TenantId>,
+    ) -> Result<OwnedSemaphorePermit, UpstreamError> {
+        if let Ok(place) = places.clone().try_acquire_owned() {
+            return Ok(place);
+        }
+        self.make_room(tenant);
+        let waited = tokio::time::timeout(self.options.wait_max, places.acquire_owned()).await;
+        match waited {
+            Ok(Ok(place)) => Ok(place),
+            _full => Err(UpstreamError::Busy {
+                what: "servers in use",
+                retry_after: self.options.wait_max,
+            }),
+        }
+    }
+
+    fn make_room(&self, tenant: Option<&TenantId>) {
+        let mut idle: Vec<(Duration, Arc<Slot>)> = self
+            .slots
+            .iter()
+            .filter(|entry| tenant.is_none_or(|tenant| entry.key().0 == *tenant))
+            .filter_map(|entry| Some((entry.value().idle()?, entry.value().clone())))
+            .collect();
+        idle.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
+        let _none = idle.iter().find(|(_, slot)| slot.close_if_idle());
+    }
+}

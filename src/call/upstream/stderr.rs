@@ -1,0 +1,77 @@
+//! The last words of a child: what it wrote to standard error, with secrets masked.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::domain::clean_text;
+
+/// Bytes kept.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Characters of it that an error shows.
+const SHOWN_CHARS_MAX: usize = 2_000;
+/// Shorter values would mask ordinary words.
+const MASKED_CHARS_MIN: usize = 4;
+
+/// A ring of the last bytes.
+#[derive(Debug)]
+pub(super) struct Stderr {
+    kept: Mutex<VecDeque<u8>>,
+    secrets: Vec<SecretString>,
+}
+
+impl Stderr {
+    pub(super) fn new(secrets: Vec<SecretString>) -> Self {
+        Self {
+            kept: Mutex::default(),
+            secrets,
+        }
+    }
+
+    /// Reads to the end. It never stops reading, so that a child that writes a lot does not stall.
+    pub(super) async fn read(&self, mut from: impl AsyncRead + Unpin) {
+        let mut buffer = vec![0; 8 * 1024];
+        while let Ok(bytes) = from.read(&mut buffer).await {
+            if bytes == 0 {
+                return;
+            }
+            self.push(buffer.get(..bytes).unwrap_or_default());
+        }
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(bytes);
+        let surplus = kept.len().saturating_sub(KEPT_BYTES_MAX);
+        kept.drain(..surplus);
+    }
+
+    /// The end of it, masked and safe to print.
+    pub(super) fn tail(&self) -> String {
+        let bytes: Vec<u8> = {
+            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.iter().copied().collect()
+        };
+        let masked = mask(&String::from_utf8_lossy(&bytes), &self.secrets);
+        let characters = masked.chars().count();
+        let end: String = masked
+            .chars()
+            .skip(characters.saturating_sub(SHOWN_CHARS_MAX))
+            .collect();
+        clean_text(&end, SHOWN_CHARS_MAX)
+    }
+}
+
+/// The text with every known secret replaced.
+pub(super) fn mask(text: &str, secrets: &[SecretString]) -> String {
+    let mut masked = text.to_owned();
+    for secret in secrets {
+        let value = secret.expose_secret().trim();
+        if MASKED_CHARS_MIN <= value.chars().count() {
+            masked = masked.replace(value, "[secret]");
+        }
+    }
+    masked
+}

@@ -1,0 +1,149 @@
+//! Between rmcp and the wire: keeps results as they came, and hands progress to its call.
+//!
+//! rmcp reads results into types and drops what these do not name. Here a result of `tools/call`
+//! or `tools/list` is kept as JSON: it travels through rmcp as a custom result.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use dashmap::DashMap;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ClientRequest, CustomResult,
+    GetExtensions, GetMeta, Implementation, JsonRpcMessage, NumberOrString,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ServerResult,
+};
+use rmcp::service::{NotificationContext, RoleClient};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+use crate::call::Progress;
+
+/// Travels in the extensions of a request: where its progress goes.
+#[derive(Clone, Debug)]
+pub(super) struct ProgressTo(pub(super) mpsc::Sender<Progress>);
+
+/// State shared by one session's transport and its rmcp handler.
+#[derive(Debug, Default)]
+pub(super) struct Tap {
+    /// Requests whose results are kept as JSON.
+    kept: Mutex<HashSet<RequestId>>,
+    progress: DashMap<ProgressToken, mpsc::Sender<Progress>>,
+}
+
+impl Tap {
+    /// Looks at a message before it goes out.
+    pub(super) fn outgoing(&self, message: &ClientJsonRpcMessage) {
+        let JsonRpcMessage::Request(request) = message else {
+            return;
+        };
+        if keeps_result(&request.request) {
+            self.kept_ids().insert(request.id.clone());
+        }
+        let to = request.request.extensions().get::<ProgressTo>();
+        let token = request.request.get_meta().get_progress_token();
+        if let (Some(ProgressTo(to)), Some(token)) = (to, token) {
+            self.progress.insert(token, to.clone());
+        }
+    }
+
+    /// Reads a message as it came; `None` for what is no JSON-RPC message.
+    pub(super) fn incoming(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let mut message: Value = serde_json::from_slice(line).ok()?;
+        if let Some(id) = self.kept_id(&message) {
+            let result = message.get_mut("result").map(Value::take)?;
+            return Some(JsonRpcMessage::response(
+                ServerResult::CustomResult(CustomResult(result)),
+                id,
+            ));
+        }
+        serde_json::from_value(message).ok()
+    }
+
+    /// As [`Tap::incoming`], as text that rmcp reads to the same: a result inside a string fits
+    /// none of its types.
+    pub(super) fn sealed(&self, text: &str) -> Option<String> {
+        let message: Value = serde_json::from_str(text).ok()?;
+        let id = self.kept_id(&message)?;
+        let result = message.get("result")?.to_string();
+        Some(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
+    }
+
+    /// Undoes [`Tap::sealed`].
+    pub(super) fn open(result: ServerResult) -> Option<Value> {
+        match result {
+            ServerResult::CustomResult(CustomResult(Value::String(text))) => {
+                serde_json::from_str(&text).ok()
+            }
+            ServerResult::CustomResult(CustomResult(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Forgets a call that has ended.
+    pub(super) fn forget(&self, id: &RequestId, token: &ProgressToken) {
+        self.kept_ids().remove(id);
+        self.progress.remove(token);
+    }
+
+    /// The id of a response whose result is kept.
+    fn kept_id(&self, message: &Value) -> Option<RequestId> {
+        message.get("result")?;
+        let id: RequestId = serde_json::from_value(message.get("id")?.clone()).ok()?;
+        // Some servers answer number 5 with text "5".
+        let id = match id {
+            NumberOrString::String(text) => NumberOrString::Number(text.parse().ok()?),
+            number @ NumberOrString::Number(_) => number,
+        };
+        self.kept_ids().contains(&id).then_some(id)
+    }
+
+    fn kept_ids(&self) -> std::sync::MutexGuard<'_, HashSet<RequestId>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a request's result is kept as JSON.
+pub(super) fn keeps_result(request: &ClientRequest) -> bool {
+    matches!(
+        request,
+        ClientRequest::CallToolRequest(_) | ClientRequest::ListToolsRequest(_)
+    )
+}
+
+/// Our side of a session, as rmcp asks for it. It declares no capability: nothing that an
+/// upstream could ask of us is relayed.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    pub(super) tap: Arc<Tap>,
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let ours = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), ours)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let to = self
+            .tap
+            .progress
+            .get(&params.progress_token)
+            .map(|to| to.clone());
+        if let Some(to) = to {
+            // A flood is thinned, not queued.
+            let _full = to.try_send(Progress {
+                progress: params.progress,
+                total: params.total,
+                message: params.message,
+            });
+        }
+    }
+}

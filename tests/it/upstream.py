@@ -1,0 +1,196 @@
+"""An MCP server for tests, over standard input and output, that misbehaves on request.
+
+How it starts is told by its arguments, what it does by the tool that is called. It counts the
+calls that reach it in the file that `--count` names, one line a call.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+FLAGS = set(sys.argv[1:])
+COUNT = next((flag.split("=", 1)[1] for flag in FLAGS if flag.startswith("--count=")), None)
+LOCK = threading.Lock()
+CANCELLED = {}
+
+
+def send(message):
+    with LOCK:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+
+def text(value, **more):
+    return {"content": [{"type": "text", "text": value}], **more}
+
+
+def note(line):
+    if COUNT:
+        with open(COUNT, "a") as file:
+            file.write(line + "\n")
+
+
+def child(code):
+    """A process of our own that outlives us unless it is killed with us."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=None, stderr=None
+    )
+
+
+STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(300)"
+
+
+def call(ident, params):
+    name, arguments = params["name"], params.get("arguments", {})
+    note(name)
+    if name == "echo":
+        send_result(ident, text(str(arguments.get("text", ""))))
+    elif name == "faithful":
+        send_result(
+            ident,
+            {
+                "content": [
+                    {"type": "text", "text": "a", "x-more": {"kept": True}, "annotations": {"priority": 0.5}},
+                    {"type": "hologram", "data": [1, 2.5, None]},
+                    {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+                ],
+                "structuredContent": {"b": 1, "a": [True, None]},
+                "isError": True,
+                "_meta": {"vendor/key": {"z": 1}},
+                "unknown": "kept too",
+            },
+        )
+    elif name == "crash":
+        sys.stderr.write("last words, token " + os.environ.get("TOKEN", "") + "\n")
+        sys.stderr.flush()
+        os._exit(3)
+    elif name == "silent":
+        cancelled = CANCELLED.setdefault(ident, threading.Event())
+        cancelled.wait(60)
+        note("cancelled")
+    elif name == "env":
+        send_result(ident, text(json.dumps(dict(os.environ))))
+    elif name == "pid":
+        send_result(ident, text(str(os.getpid())))
+    elif name == "argv":
+        send_result(ident, text(json.dumps(sys.argv[1:])))
+    elif name == "cwd":
+        send_result(ident, text(os.getcwd()))
+    elif name == "grandchild":
+        send_result(ident, text(str(child(STUBBORN).pid)))
+    elif name == "orphan":
+        pid = child(STUBBORN).pid
+        send_result(ident, text(str(pid)))
+        time.sleep(0.2)
+        os._exit(0)
+    elif name == "big":
+        send_result(ident, text("x" * int(arguments["bytes"])))
+    elif name == "refuse":
+        error = {"code": -32602, "message": "no such thing", "data": {"why": "test"}}
+        send({"jsonrpc": "2.0", "id": ident, "error": error})
+    elif name == "progress":
+        token = params.get("_meta", {}).get("progressToken")
+        for step in range(1, int(arguments["steps"]) + 1):
+            progress = {"progressToken": token, "progress": step, "total": 9, "message": "step %d" % step}
+            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress})
+            time.sleep(float(arguments.get("pause", 0)))
+        send_result(ident, text("done"))
+    elif name == "garbage":
+        with LOCK:
+            sys.stdout.write("Traceback (most recent call last):\n\x00\x01{\n[]\n\"x\"\n{}\n")
+            sys.stdout.write('{"jsonrpc":"2.0","id":999,"result":{}}\n')
+            sys.stdout.flush()
+        send_result(ident, text("after the noise"))
+    elif name == "slow":
+        time.sleep(float(arguments["seconds"]))
+        send_result(ident, text("late"))
+    elif name == "nothing":
+        send({"jsonrpc": "2.0", "id": ident, "result": "not an object"})
+    elif name == "deaf":
+        send_result(ident, text("deaf now"))
+        time.sleep(60)
+    else:
+        send({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "unknown tool"}})
+
+
+def send_result(ident, result):
+    send({"jsonrpc": "2.0", "id": ident, "result": result})
+
+
+def tools(params):
+    """Three pages, each of two tools; with `--liar` the same cursor for ever."""
+    page = int((params or {}).get("cursor", "0"))
+    listed = [
+        {"name": "tool-%d-%d" % (page, at), "inputSchema": {"type": "object"}, "x-more": page}
+        for at in range(2)
+    ]
+    if "--liar" in FLAGS:
+        return {"tools": listed, "nextCursor": "7"}
+    if page < 2:
+        return {"tools": listed, "nextCursor": str(page + 1)}
+    return {"tools": listed}
+
+
+def initialize(ident):
+    if "--mute" in FLAGS:
+        return
+    if "--modern" in FLAGS:
+        send({"jsonrpc": "2.0", "id": ident, "error": {"code": -32601, "message": "Method not found"}})
+        return
+    send_result(
+        ident,
+        {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "test-upstream", "version": "1"},
+        },
+    )
+
+
+def discover(ident):
+    send_result(
+        ident,
+        {
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        },
+    )
+
+
+def main():
+    note("start")
+    if "--fail" in FLAGS:
+        sys.stderr.write("cannot start: no database\n")
+        sys.exit(7)
+    if "--stubborn" in FLAGS:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "--chatty" in FLAGS:
+        print("Welcome! Listening on stdio.", flush=True)
+        sys.stderr.write("noise\n" * 50_000)
+    for line in sys.stdin:
+        message = json.loads(line)
+        method, ident = message.get("method"), message.get("id")
+        if method == "initialize":
+            initialize(ident)
+        elif method == "server/discover":
+            discover(ident)
+        elif method == "tools/list":
+            send_result(ident, tools(message.get("params")))
+        elif method == "tools/call" and message["params"]["name"] == "deaf":
+            call(ident, message["params"])
+        elif method == "tools/call":
+            threading.Thread(target=call, args=(ident, message["params"]), daemon=True).start()
+        elif method == "notifications/cancelled":
+            CANCELLED.setdefault(message["params"]["requestId"], threading.Event()).set()
+    if "--stubborn" in FLAGS:
+        time.sleep(300)
+
+
+main()
