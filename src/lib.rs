@@ -2,4 +2,5 @@
 
 pub mod domain;
 pub mod handles;
+pub mod search;
 pub mod lifecycle;
