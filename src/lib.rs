@@ -3,4 +3,5 @@
 pub mod domain;
 pub mod handles;
 pub mod search;
+pub mod eval;
 pub mod lifecycle;
