@@ -6,5 +6,7 @@ pub mod catalog;
 pub mod call;
 pub mod tenants;
 pub mod handles;
+pub mod search;
+pub mod eval;
 pub mod lifecycle;
 pub mod domain;
