@@ -3,10 +3,10 @@
 pub mod config;
 pub mod models;
 pub mod catalog;
+pub mod eval;
+pub mod search;
 pub mod call;
 pub mod tenants;
 pub mod handles;
-pub mod search;
-pub mod eval;
 pub mod lifecycle;
 pub mod domain;
