@@ -2,4 +2,8 @@
 //!
 //! A surface decodes, calls one method of the desk, and encodes.
 
+pub mod http;
+pub mod mcp;
+pub mod desk;
+mod refusal;
 pub mod wire;
