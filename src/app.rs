@@ -102,6 +102,7 @@ impl Place {
         let section = &self.config.upstreams;
         let seconds = std::time::Duration::from_secs;
         let mut installed = section.installed.clone();
+        installed.extend(checkout_servers());
         installed.push(self.home.servers());
         UpstreamOptions {
             connect_max: seconds(section.connect_s),
@@ -117,6 +118,16 @@ impl Place {
             ..UpstreamOptions::default()
         }
     }
+}
+
+/// `.servers` of the checkout that this program was built in, where `make servers` installs.
+fn checkout_servers() -> Option<std::path::PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let target = program
+        .ancestors()
+        .find(|folder| folder.ends_with("target"))?;
+    let servers = target.parent()?.join(".servers");
+    servers.join("installed.json").is_file().then_some(servers)
 }
 
 /// The parts of a running program.

@@ -33,10 +33,15 @@ pub enum StartLoggingError {
     Twice(#[from] TryInitError),
 }
 
+/// Libraries that print whole messages, with handles and arguments in them, below this level.
+const CAPS: &str = "rmcp=info,hyper=info,reqwest=info,h2=info";
+
 /// Sends log lines to standard error. Standard output belongs to the protocol and to results.
+///
+/// Whatever the level, libraries that would log messages as they are stay at `info`.
 pub fn start_logging(log: &LogSection) -> Result<(), StartLoggingError> {
     use tracing_subscriber::util::SubscriberInitExt;
-    let filter = EnvFilter::try_new(&log.level).map_err(|source| StartLoggingError::Filter {
+    let filter = EnvFilter::try_new(format!("{},{CAPS}", log.level)).map_err(|source| StartLoggingError::Filter {
         level: log.level.clone(),
         source,
     })?;

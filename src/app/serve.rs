@@ -52,8 +52,9 @@ impl App {
             server.listen.ip().is_loopback(),
         );
         let surface = Surface::behind_a_door(Arc::clone(&self.desk));
-        let stopping = self.lifecycle.stopping_token();
-        let mcp = mcp_router(surface, guard, door, server.body_bytes_max, stopping);
+        // Not the signal to stop: that would cut off the calls that may still finish.
+        let cancelled = self.lifecycle.cancelled_token();
+        let mcp = mcp_router(surface, guard, door, server.body_bytes_max, cancelled);
         let admin = admin_router(Arc::new(AppHealth(Arc::clone(&self))));
 
         let mcp_listener = bind(server.listen, "server.listen").await?;

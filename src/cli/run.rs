@@ -74,6 +74,7 @@ pub(super) async fn run(place: Place, args: Args, out: Output) -> anyhow::Result
             out.json(&json!({ "error": error.code(), "message": describe(&app, &error) }))?;
             Ok(Outcome::Failed)
         }
+        Err(error @ CallError::UnknownTool { .. }) => bail!("{}", describe(&app, &error)),
         Err(error) => bail!("{}: {}", error.code(), describe(&app, &error)),
     }
 }

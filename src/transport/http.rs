@@ -31,7 +31,7 @@ pub fn mcp_router(
     guard: Guard,
     door: Door,
     body_bytes_max: usize,
-    stopping: CancellationToken,
+    cancelled: CancellationToken,
 ) -> Router {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -40,7 +40,7 @@ pub fn mcp_router(
         // The guard has looked at both before anything else runs.
         .disable_allowed_hosts()
         .disable_allowed_origins()
-        .with_cancellation_token(stopping);
+        .with_cancellation_token(cancelled);
     let service = StreamableHttpService::new(
         move || Ok(surface.clone()),
         Arc::new(NeverSessionManager::default()),
