@@ -200,8 +200,12 @@ impl App {
             runs_per_minute: Some(limits.runs_per_minute),
             concurrent: Some(limits.concurrent),
         });
-        let (asked, called) = (Arc::clone(&searcher), Arc::clone(&caller));
-        let desk = Arc::new(Desk::new(asked, called, limits, lifecycle.clone()));
+        let desk = Arc::new(Desk::new(
+            Arc::clone(&searcher),
+            Arc::clone(&caller),
+            limits,
+            lifecycle.clone(),
+        ));
         Ok(Self {
             cache: VectorCache::open(&place.home.cache())?,
             directory: Arc::new(place.directory()),

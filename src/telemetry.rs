@@ -7,6 +7,7 @@ mod metrics;
 
 use std::error::Error;
 use std::fmt;
+use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::TryInitError;
@@ -34,20 +35,23 @@ pub enum StartLoggingError {
 }
 
 /// Libraries that print whole messages, with handles and arguments in them, below this level.
-const CAPS: &str = "rmcp=info,hyper=info,reqwest=info,h2=info";
+const CAPS: &str = "rmcp=warn,hyper=info,reqwest=info,h2=info";
 
 /// Sends log lines to standard error. Standard output belongs to the protocol and to results.
 ///
-/// Whatever the level, libraries that would log messages as they are stay at `info`.
+/// Whatever the level, libraries that would log messages as they are stay at `info` or above.
 pub fn start_logging(log: &LogSection) -> Result<(), StartLoggingError> {
     use tracing_subscriber::util::SubscriberInitExt;
-    let filter = EnvFilter::try_new(format!("{},{CAPS}", log.level)).map_err(|source| StartLoggingError::Filter {
-        level: log.level.clone(),
-        source,
+    let filter = EnvFilter::try_new(format!("{},{CAPS}", log.level)).map_err(|source| {
+        StartLoggingError::Filter {
+            level: log.level.clone(),
+            source,
+        }
     })?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(true);
     match log.format {
         LogFormat::Text => lines.finish().try_init()?,

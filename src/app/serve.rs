@@ -107,8 +107,8 @@ impl App {
         router: axum::Router,
     ) -> tokio::task::JoinHandle<std::io::Result<()>> {
         let lifecycle = self.lifecycle.clone();
-        // Not among the tracked tasks: a client that keeps its connection open must not hold up
-        // the shutdown of the others; `shut_down` bounds it.
+        // Graceful: idle connections close at once, those with a request in flight when it is
+        // answered. A client that never ends is cut off with the rest.
         self.lifecycle.spawn(async move {
             let stop = lifecycle.stopping_token();
             let graceful = axum::serve(listener, router)

@@ -145,18 +145,15 @@ mod tests {
     #[test]
     fn every_client_has_its_lines() {
         let url = "http://127.0.0.1:8787/mcp";
-        let mut all = String::new();
+        let mut all = Vec::new();
+        let mut push = |client: &Client, how: &str, text: String| {
+            all.push(format!("== {client:?}{how}\n{text}\n"));
+        };
         for client in <Client as clap::ValueEnum>::value_variants() {
-            all += &format!("== {client:?}\n{}\n", over_http(*client, url, false));
-            all += &format!(
-                "== {client:?} with a key\n{}\n",
-                over_http(*client, url, true)
-            );
-            all += &format!(
-                "== {client:?} on streams\n{}\n",
-                on_streams(*client, "toolcrib")
-            );
+            push(client, "", over_http(*client, url, false));
+            push(client, " with a key", over_http(*client, url, true));
+            push(client, " on streams", on_streams(*client, "toolcrib"));
         }
-        insta::assert_snapshot!(all);
+        insta::assert_snapshot!(all.concat());
     }
 }

@@ -10,6 +10,10 @@ pub(super) struct Output {
     color: bool,
 }
 
+#[expect(
+    clippy::unused_self,
+    reason = "one way to print, whether it needs the colour or not"
+)]
 impl Output {
     /// Standard output and error. Colours only for terminals.
     pub(super) fn new() -> Self {

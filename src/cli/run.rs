@@ -19,8 +19,8 @@ pub(super) struct Args {
     /// The tool, as SERVER/TOOL.
     tool: String,
     /// Its arguments, as a JSON object.
-    #[arg(long, value_name = "JSON", default_value = "{}")]
-    args: String,
+    #[arg(long = "args", value_name = "JSON", default_value = "{}")]
+    arguments: String,
     /// Prints the server's result as it is.
     #[arg(long)]
     json: bool,
@@ -36,7 +36,7 @@ pub(super) async fn run(place: Place, args: Args, out: Output) -> anyhow::Result
         }
         parsed => parsed.context("no tool")?,
     };
-    let arguments: Value = serde_json::from_str(&args.args)
+    let arguments: Value = serde_json::from_str(&args.arguments)
         .context("--args is not a JSON object, such as '{\"a\": 1}'")?;
     let app = App::start_without_model(place, Lifecycle::new())?;
     let tenant = Tenant {

@@ -21,7 +21,7 @@ pub(super) enum Command {
     /// Sets a secret or a setting. A secret is read from the terminal, without echo, or from
     /// standard input, so that it stands in no history; it is encrypted at rest.
     Set {
-        /// Its name, such as slack.bot_token.
+        /// Its name, such as `slack.bot_token`.
         name: SettingName,
         /// The value of a setting that is no secret.
         value: Option<String>,

@@ -22,6 +22,16 @@ pub enum Operation {
     Run,
 }
 
+impl Operation {
+    /// The tool that agents call for it.
+    pub fn tool_name(self) -> &'static str {
+        match self {
+            Self::Search => "search_tools",
+            Self::Run => "run_tool",
+        }
+    }
+}
+
 /// A value that goes up and down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Gauge {
@@ -41,13 +51,9 @@ pub enum Gauge {
 
 /// Counts an operation. `outcome` is `ok` or an error code.
 pub fn record_operation(operation: Operation, outcome: &'static str, duration: Duration) {
-    let tool = match operation {
-        Operation::Search => "search_tools",
-        Operation::Run => "run_tool",
-    };
     recorder();
     metrics::histogram!(SERVER_OPERATION, "mcp_method_name" => "tools/call",
-        "gen_ai_tool_name" => tool, "error_type" => outcome)
+        "gen_ai_tool_name" => operation.tool_name(), "error_type" => outcome)
     .record(duration.as_secs_f64());
 }
 

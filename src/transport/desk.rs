@@ -2,7 +2,6 @@
 //! and audits, and gives the answer as the JSON of a tool result.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -84,7 +83,7 @@ impl Desk {
             Ok(_permit) => self.search_admitted(guest, arguments).await,
             Err(refusal) => refusal.into(),
         };
-        self.close_books(guest, Operation::Search, start.elapsed(), None, reply)
+        reply.close(guest, Operation::Search, start, None)
     }
 
     /// `run_tool`.
@@ -103,7 +102,7 @@ impl Desk {
             },
             Err(refusal) => refusal.into(),
         };
-        self.close_books(guest, Operation::Run, start.elapsed(), digest, reply)
+        reply.close(guest, Operation::Run, start, digest)
     }
 
     async fn search_admitted(&self, guest: &Guest, arguments: &Map<String, Value>) -> Reply {
@@ -170,30 +169,30 @@ impl Desk {
                 LimitReached::Concurrency => Refusal::busy(),
             })
     }
+}
 
-    fn close_books(
-        &self,
+impl Reply {
+    /// Counts and audits, and gives the result.
+    fn close(
+        self,
         guest: &Guest,
         operation: Operation,
-        duration: Duration,
+        start: Instant,
         arguments: Option<String>,
-        reply: Reply,
     ) -> Map<String, Value> {
-        record_operation(operation, reply.outcome, duration);
+        let duration = start.elapsed();
+        record_operation(operation, self.outcome, duration);
         audit(&AuditEvent {
-            operation: match operation {
-                Operation::Search => "search_tools",
-                Operation::Run => "run_tool",
-            },
+            operation: operation.tool_name(),
             tenant: &guest.tenant.id,
-            run_id: reply.run_id,
-            handle: reply.handle,
-            tool: reply.tool.as_ref(),
+            run_id: self.run_id,
+            handle: self.handle,
+            tool: self.tool.as_ref(),
             arguments,
-            outcome: reply.outcome,
+            outcome: self.outcome,
             duration,
         });
-        reply.result
+        self.result
     }
 }
 

@@ -242,7 +242,7 @@ fn set_hint(secrets: &[SettingName], config: &[SettingName]) -> String {
         let _ = write!(hint, " `toolcrib secret set {name}`");
     }
     if secrets.is_empty() && config.is_empty() {
-        hint = "Ask the operator to correct the setting.".to_owned();
+        "Ask the operator to correct the setting.".clone_into(&mut hint);
     }
     hint
 }

@@ -57,7 +57,7 @@ impl Guard {
     fn refuse(&self, uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
         let mut hosts = headers.get_all(header::HOST).iter();
         let (host, second) = (hosts.next(), hosts.next());
-        let authority = uri.authority().map(|authority| authority.as_str());
+        let authority = uri.authority().map(axum::http::uri::Authority::as_str);
         let host = host
             .map(HeaderValue::to_str)
             .and_then(Result::ok)
