@@ -164,11 +164,8 @@ impl Words {
             }
         }
         for alternative in &reading.alternatives {
-            let in_name = alternative.synonyms.iter().any(|term| {
-                let posting = keywords.find(*term, slot);
-                posting.is_some_and(|posting| posting.fields.has(Fields::NAME))
-            });
-            if in_name {
+            let mut name = keywords.name(slot).iter();
+            if name.any(|term| alternative.synonyms.contains(&(*term as usize))) {
                 let known = alternative.term.and_then(|at| given.get(at)).copied();
                 words.evidence += (alternative.worth - known.unwrap_or(0.0)).max(0.0);
             }

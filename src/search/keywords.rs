@@ -1,5 +1,6 @@
 //! The keyword side: which terms stand where, how rare they are, and what a query means by them.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::domain::{Catalog, Slot};
@@ -51,6 +52,8 @@ pub(super) struct Keywords {
     dictionary: HashMap<Box<str>, usize>,
     postings: Vec<Vec<Posting>>,
     idf: Vec<f32>,
+    /// The terms of each tool's name, by slot.
+    names: Vec<Box<[u32]>>,
     /// Words as written, to tell a known word from a misspelt one.
     surface: HashSet<Box<str>>,
     spelling: Spelling,
@@ -84,6 +87,10 @@ impl Keywords {
                 });
             }
         }
+        let names = documents
+            .iter()
+            .map(|document| document.name_terms(&dictionary))
+            .collect();
         // Rarity first: what is said about arguments does not make a term less rare.
         let tools = catalog.len() as f32;
         let idf = postings
@@ -102,6 +109,7 @@ impl Keywords {
             dictionary,
             postings,
             idf,
+            names,
             surface: surface_words,
             spelling: Spelling::new(counted),
             abbreviations: Abbreviations::new(&ranking.abbreviations),
@@ -149,6 +157,11 @@ impl Keywords {
         list.get(at).copied()
     }
 
+    /// The terms of a tool's name.
+    pub(super) fn name(&self, slot: Slot) -> &[u32] {
+        self.names.get(slot.index()).map_or(&[], |terms| terms)
+    }
+
     /// The best tools by BM25, best first, ties by slot.
     pub(super) fn best(
         &self,
@@ -158,25 +171,20 @@ impl Keywords {
     ) -> Vec<(Slot, f32)> {
         let mut order: Vec<&QueryTerm> = reading.terms.iter().collect();
         order.sort_by(|a, b| b.idf.total_cmp(&a.idf).then(a.at.cmp(&b.at)));
-        let mut scores: HashMap<u32, f32> = HashMap::new();
-        let mut looked_at = 0;
-        for term in order {
-            let Some(list) = self.postings.get(term.at) else {
-                continue;
-            };
-            looked_at += list.len();
-            if LANE_POSTINGS_MAX < looked_at && !scores.is_empty() {
-                break;
+        let mut best: Vec<(Slot, f32)> = SCORES.with_borrow_mut(|scores| {
+            let mut looked_at = 0;
+            for term in order {
+                let list = self.postings.get(term.at).map_or(&[][..], Vec::as_slice);
+                looked_at += list.len();
+                if LANE_POSTINGS_MAX < looked_at && !scores.touched.is_empty() {
+                    break;
+                }
+                for posting in list.iter().filter(|posting| 0.0 < posting.weight) {
+                    scores.add(posting.slot, term.idf * posting.weight);
+                }
             }
-            for posting in list {
-                *scores.entry(posting.slot).or_default() += term.idf * posting.weight;
-            }
-        }
-        let mut best: Vec<(Slot, f32)> = scores
-            .into_iter()
-            .map(|(slot, score)| (Slot::new(slot as usize), score))
-            .filter(|(slot, _)| allowed(*slot))
-            .collect();
+            scores.drain().filter(|(slot, _)| allowed(*slot)).collect()
+        });
         let by_score = |a: &(Slot, f32), b: &(Slot, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if most < best.len() {
             best.select_nth_unstable_by(most, by_score);
@@ -184,6 +192,40 @@ impl Keywords {
         }
         best.sort_by(by_score);
         best
+    }
+}
+
+thread_local! {
+    /// One a thread: a query touches few slots of many, and gives its scores back as zeros.
+    static SCORES: RefCell<Scores> = RefCell::default();
+}
+
+/// Sums by slot.
+#[derive(Debug, Default)]
+struct Scores {
+    by_slot: Vec<f32>,
+    touched: Vec<u32>,
+}
+
+impl Scores {
+    fn add(&mut self, slot: u32, score: f32) {
+        let at = slot as usize;
+        if self.by_slot.len() <= at {
+            self.by_slot.resize(at + 1, 0.0);
+        }
+        if self.by_slot[at] == 0.0 {
+            self.touched.push(slot);
+        }
+        self.by_slot[at] += score;
+    }
+
+    /// All sums, each once; nothing is left.
+    fn drain(&mut self) -> impl Iterator<Item = (Slot, f32)> {
+        let by_slot = &mut self.by_slot;
+        self.touched.drain(..).map(|slot| {
+            let score = std::mem::take(&mut by_slot[slot as usize]);
+            (Slot::new(slot as usize), score)
+        })
     }
 }
 
@@ -231,6 +273,18 @@ impl Document {
             *fields = fields.with(field);
             self.terms.push(stem);
         }
+    }
+
+    fn name_terms(&self, dictionary: &HashMap<Box<str>, usize>) -> Box<[u32]> {
+        let mut terms: Vec<u32> = self
+            .fields
+            .iter()
+            .filter(|(_, fields)| fields.has(Fields::NAME))
+            .filter_map(|(term, _)| dictionary.get(term.as_str()))
+            .filter_map(|at| u32::try_from(*at).ok())
+            .collect();
+        terms.sort_unstable();
+        terms.into()
     }
 
     /// Marks, or adds without weight, the terms that stand in what is said about arguments.
