@@ -30,6 +30,7 @@ mod blend;
 mod diversify;
 mod answer;
 mod explain;
+mod baseline;
 #[cfg(test)]
 mod sample;
 
@@ -50,6 +51,7 @@ use self::reading::{Reader, Reading};
 use self::scope::Allowed;
 
 pub use self::answer::{Answer, Degraded, Pick, Readiness, Requires};
+pub use self::baseline::{Baseline, Baselines};
 pub use self::candidates::Lane;
 pub use self::embedder::{EmbedError, Embedder};
 pub use self::explain::{Explanation, Row, Word};
