@@ -100,7 +100,7 @@ impl Index {
         };
         let vectors = job.vectors(embedder, Recipe::FourViews).await?;
         let multilingual = match embedder.multilingual() {
-            Some(second) => Some(job.vectors(second, Recipe::OneView).await?),
+            Some(second) => Some(job.vectors(second, Recipe::TwoViews).await?),
             None => None,
         };
         Ok(Self {
@@ -132,21 +132,21 @@ impl Index {
 #[derive(Clone, Copy, Debug)]
 enum Recipe {
     FourViews,
-    OneView,
+    TwoViews,
 }
 
 impl Recipe {
     fn name(self) -> &'static str {
         match self {
             Self::FourViews => views::RECIPE,
-            Self::OneView => views::RECIPE_SINGLE,
+            Self::TwoViews => views::RECIPE_TWO,
         }
     }
 
     fn texts(self, catalog: &Catalog, slot: Slot) -> Vec<String> {
         match self {
             Self::FourViews => views::views(catalog, slot),
-            Self::OneView => vec![views::single_view(catalog, slot)],
+            Self::TwoViews => views::two_views(catalog, slot),
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::LazyLock;
+
+use pulp::{Arch, Simd, WithSimd};
 
 use crate::domain::{Embedding, Slot};
 use crate::search::graph::{Graph, Wanted};
@@ -12,7 +15,7 @@ use crate::search::scope::Allowed;
 /// graph would visit mostly what it must not return.
 const SCAN_ONE_IN: usize = 4;
 /// Numbers that are multiplied side by side; the compiler turns each group into SIMD.
-const LANES: usize = 16;
+const LANES: usize = 32;
 
 /// A tool and its cosine to the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -184,19 +187,39 @@ impl PartialOrd for Worst {
     }
 }
 
-/// Dot product. The order of additions is fixed, so that equal vectors give equal scores on any
-/// machine.
+/// Dot product, with the widest registers that the processor has. The order of additions is
+/// fixed and nothing is fused, so that equal vectors give equal scores on any machine.
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a_groups, a_rest) = a.as_chunks::<LANES>();
-    let (b_groups, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0.0_f32; LANES];
-    for (x, y) in a_groups.iter().zip(b_groups) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane] * y[lane];
+    static ARCH: LazyLock<Arch> = LazyLock::new(Arch::new);
+    ARCH.dispatch(Dot { a, b })
+}
+
+/// Two vectors to be multiplied.
+struct Dot<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+}
+
+impl WithSimd for Dot<'_> {
+    type Output = f32;
+
+    #[expect(
+        clippy::inline_always,
+        reason = "only what is inlined here is compiled for the wider registers"
+    )]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f32 {
+        let (a_groups, a_rest) = self.a.as_chunks::<LANES>();
+        let (b_groups, b_rest) = self.b.as_chunks::<LANES>();
+        let mut sums = [0.0_f32; LANES];
+        for (x, y) in a_groups.iter().zip(b_groups) {
+            for lane in 0..LANES {
+                sums[lane] += x[lane] * y[lane];
+            }
         }
+        let rest: f32 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
+        sums.iter().sum::<f32>() + rest
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
