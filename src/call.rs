@@ -165,6 +165,7 @@ impl Caller {
         };
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
+        lease.check().map_err(failed)?;
         self.handles.take(&tenant.id, &handle)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
         Ok(self.outcome(Some(run_id), &tool, result.map_err(failed)?))

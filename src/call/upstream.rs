@@ -21,6 +21,7 @@ mod child;
 mod limits;
 mod installed;
 mod lines;
+mod readable;
 mod stderr;
 mod http;
 mod address;
@@ -33,6 +34,7 @@ use dashmap::DashMap;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::call::CallerSide;
 use crate::call::resolve::{Resolved, resolve};
@@ -81,6 +83,8 @@ struct Pool {
     /// Places for sessions, in all and by tenant.
     sessions: Arc<Semaphore>,
     tenants: DashMap<TenantId, Arc<Semaphore>>,
+    /// Cancelled by [`Upstreams::close`]: nothing starts any more.
+    closed: CancellationToken,
 }
 
 impl Upstreams {
@@ -94,6 +98,7 @@ impl Upstreams {
                 slots: DashMap::new(),
                 sessions,
                 tenants: DashMap::new(),
+                closed: CancellationToken::new(),
             }),
         }
     }
@@ -124,7 +129,7 @@ impl Upstreams {
         resolved: Resolved,
         side: &CallerSide,
     ) -> Result<Lease, UpstreamError> {
-        if self.pool.lifecycle.is_stopping() {
+        if self.pool.lifecycle.is_stopping() || self.pool.closed.is_cancelled() {
             return Err(UpstreamError::ShuttingDown);
         }
         let started = Instant::now();
@@ -170,8 +175,9 @@ impl Upstreams {
         })
     }
 
-    /// Ends all sessions with their process groups, and says whether nothing is left.
+    /// Ends all sessions with their process groups, for good, and says whether nothing is left.
     pub async fn close(&self) -> bool {
+        self.pool.closed.cancel();
         let slots: Vec<Arc<Slot>> = self.pool.slots.iter().map(|slot| slot.clone()).collect();
         let ends = slots.iter().map(|slot| slot.close());
         let limit = 2 * self.pool.options.kill_after + CLOSE_MAX;

@@ -29,6 +29,20 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// Looks a last time before the handle is taken: a session that has ended meanwhile must not
+    /// cost it.
+    pub(crate) fn check(&self) -> Result<(), UpstreamError> {
+        if self.session.is_open() {
+            return Ok(());
+        }
+        Err(UpstreamError::Crashed {
+            server: self.server.clone(),
+            reason: "it ended before the call was sent".to_owned(),
+            stderr: self.session.stderr_tail(),
+            sent: false,
+        })
+    }
+
     /// Sends a call and waits for its result. From here on nothing is sent twice.
     pub(crate) async fn call(
         &self,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::upstream::failure::{RequestFailure, unsent_or_lost};
-use crate::call::upstream::lines::TOO_LARGE;
+use crate::call::upstream::lines::UNREAD;
 use crate::call::upstream::stderr::Stderr;
 use crate::call::upstream::tap::{ProgressTo, Tap};
 use crate::call::{CallerSide, Progress};
@@ -261,7 +261,7 @@ impl Session {
         match answer {
             Ok(result) => Tap::open(result)
                 .ok_or_else(|| RequestFailure::Unreadable("its answer is no JSON".to_owned())),
-            Err(ServiceError::McpError(error)) if error.code == TOO_LARGE => {
+            Err(ServiceError::McpError(error)) if error.code == UNREAD => {
                 Err(RequestFailure::Unreadable(error.message.into_owned()))
             }
             Err(ServiceError::McpError(error)) => Err(RequestFailure::Refused(error)),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::call::resolve::Resolved;
 use crate::call::upstream::breaker::Breaker;
-use crate::call::upstream::failure::StartFailure;
+use crate::call::upstream::failure::{StartFailure, failure};
 use crate::call::upstream::session::Session;
 use crate::call::upstream::start::{Era, start};
 use crate::call::upstream::watch::Permits;
@@ -139,7 +139,12 @@ impl Slot {
         let server = resolved.server.clone();
         let lifecycle = pool.lifecycle.clone();
         let started = lifecycle.spawn(async move {
-            let started = slot.try_eras(&pool, &resolved, permits).await;
+            let started = tokio::select! {
+                started = slot.try_eras(&pool, &resolved, permits) => started,
+                // A process that is dropped while it starts is killed with its group.
+                () = pool.closed.cancelled() => Err(failure("it was closed".to_owned())),
+                () = pool.lifecycle.cancelled() => Err(failure("it was closed".to_owned())),
+            };
             let mut state = slot.state();
             match started {
                 Ok(session) => {

@@ -17,7 +17,7 @@ use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
 use crate::call::upstream::session::{Parts, Session};
-use crate::call::upstream::stderr::Stderr;
+use crate::call::upstream::stderr::{Stderr, mask};
 use crate::call::upstream::tap::{Client, Tap};
 use crate::call::upstream::watch::{Permits, Watched};
 use crate::call::upstream::{Pool, http};
@@ -34,8 +34,21 @@ pub(super) enum Era {
     Modern,
 }
 
-/// Starts a session. `permits` are given back when the last process is gone.
+/// Starts a session, in `era`. Secrets are masked in what is said of a failure. `permits` are given back when the last process is gone.
 pub(super) async fn start(
+    resolved: &Resolved,
+    pool: &Pool,
+    era: Era,
+    permits: Arc<Permits>,
+) -> Result<Arc<Session>, StartFailure> {
+    let started = try_start(resolved, pool, era, permits).await;
+    started.map_err(|failure| StartFailure {
+        reason: mask(&failure.reason, &resolved.secrets),
+        ..failure
+    })
+}
+
+async fn try_start(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,

@@ -75,3 +75,22 @@ pub(super) fn mask(text: &str, secrets: &[SecretString]) -> String {
     }
     masked
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_words_are_kept_and_secrets_are_not() {
+        let stderr = Stderr::new(vec!["hunter22".into(), "abc".into()]);
+        let text = format!(
+            "{}\nlogin with hunter22 at abc\u{1b}[31m!\n",
+            "x".repeat(200_000)
+        );
+        stderr.read(text.as_bytes()).await;
+        let tail = stderr.tail();
+        assert!(tail.ends_with("login with [secret] at abc!"), "{tail}");
+        assert!(tail.chars().count() <= SHOWN_CHARS_MAX);
+        assert!(stderr.kept.lock().unwrap().len() <= KEPT_BYTES_MAX);
+    }
+}

@@ -4,7 +4,7 @@
 //! or `tools/list` is kept as JSON: it travels through rmcp as a custom result.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dashmap::DashMap;
 use rmcp::handler::client::ClientHandler;
@@ -16,10 +16,10 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RoleClient};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::call::Progress;
+use crate::call::upstream::readable;
 
 /// Travels in the extensions of a request: where its progress goes.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Tap {
 
     /// Reads a message as it came; `None` for what is no JSON-RPC message.
     pub(super) fn incoming(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        let mut message: Value = serde_json::from_slice(line).ok()?;
+        let mut message = readable::parse(line)?;
         if let Some(id) = self.kept_id(&message) {
             let result = message.get_mut("result").map(Value::take)?;
             return Some(JsonRpcMessage::response(
@@ -65,7 +65,7 @@ impl Tap {
     /// As [`Tap::incoming`], as text that rmcp reads to the same: a result inside a string fits
     /// none of its types.
     pub(super) fn sealed(&self, text: &str) -> Option<String> {
-        let message: Value = serde_json::from_str(text).ok()?;
+        let message = readable::parse(text.as_bytes())?;
         let id = self.kept_id(&message)?;
         let result = message.get("result")?.to_string();
         Some(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
