@@ -1,6 +1,8 @@
 //! `secrets.resolve`: a server's launch with a tenant's values put in.
 
 use std::fmt::{self, Write as _};
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
@@ -10,6 +12,9 @@ use crate::domain::{
     ConfigSlot, Launch, ReadSettingError, Server, ServerName, SettingName, Settings, Template,
     TemplatePart, TenantId,
 };
+
+/// Mode of a tenant's folder.
+const PRIVATE: u32 = 0o700;
 
 /// Why a launch cannot be filled in.
 #[derive(Debug, thiserror::Error)]
@@ -151,21 +156,30 @@ fn check_complete(
     })
 }
 
-/// Makes the tenant's folder, readable by nobody else.
+/// Makes the tenant's folder, readable by nobody else. What another user has put in its place is
+/// refused: only the owner can change the mode of a folder.
 fn make_private(path: &Path) -> Result<(), ResolveError> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
-        .map_err(|source| ResolveError::Workspace {
-            path: path.to_owned(),
-            source,
-        })
+    let made = || -> std::io::Result<()> {
+        let found = match std::fs::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(_absent) => {
+                let mut builder = std::fs::DirBuilder::new();
+                builder.recursive(true).mode(PRIVATE).create(path)?;
+                std::fs::symlink_metadata(path)?
+            }
+        };
+        if !found.is_dir() {
+            return Err(std::io::ErrorKind::NotADirectory.into());
+        }
+        if found.permissions().mode() & 0o777 != PRIVATE {
+            std::fs::set_permissions(path, Permissions::from_mode(PRIVATE))?;
+        }
+        Ok(())
+    };
+    made().map_err(|source| ResolveError::Workspace {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// How a value is put into its template.
@@ -454,6 +468,26 @@ mod tests {
         );
         assert_eq!(argv[3..], ["end"]);
         assert_eq!(env, [("TOKEN".to_owned(), "t0ken".to_owned())]);
+    }
+
+    #[test]
+    fn a_workspace_is_private_and_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, open, link) = ["own", "open", "link"]
+            .map(|name| folder.path().join(name))
+            .into();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        make_private(&own.join("inside")).unwrap();
+        assert_eq!(mode(&own.join("inside")), PRIVATE);
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        make_private(&open).unwrap();
+        assert_eq!(mode(&open), PRIVATE);
+        std::os::unix::fs::symlink(&open, &link).unwrap();
+        assert!(matches!(
+            make_private(&link),
+            Err(ResolveError::Workspace { .. })
+        ));
     }
 
     #[test]

@@ -71,11 +71,16 @@ pub(super) fn reason_of(error: &ClientInitializeError) -> String {
     }
 }
 
-/// An error and its causes, on one line, without the URLs that reqwest adds.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes, on one line.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
+        // rmcp prints this cause and does not hand it on.
+        if let Some(StreamableHttpError::Client(cause)) = error.downcast_ref::<HttpFailure>() {
+            next = Some(cause);
+            continue;
+        }
         let text = error.to_string();
         if parts.last().is_none_or(|last| !last.contains(&text)) {
             parts.push(text);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tracing::warn;
 
 use crate::call::CallerSide;
 use crate::call::upstream::failure::RequestFailure;
@@ -122,6 +123,7 @@ impl Lease {
             RequestFailure::Cancelled | RequestFailure::Refused(_)
         ) {
             self.slot.fail();
+            warn!(server = %self.server, "upstream call gave no result");
         }
         match failure {
             RequestFailure::Timeout(after) => UpstreamError::Timeout {
@@ -140,18 +142,21 @@ impl Lease {
                 sent,
             },
             RequestFailure::Lost { reason, .. } | RequestFailure::Unreadable(reason) => {
-                UpstreamError::OutcomeUnknown { server, reason }
+                UpstreamError::OutcomeUnknown {
+                    server,
+                    reason: self.session.mask(&reason),
+                }
             }
             RequestFailure::Unsent(reason) => UpstreamError::Unavailable {
                 server,
-                reason,
+                reason: self.session.mask(&reason),
                 stderr,
                 sent,
                 retry_after: None,
             },
             RequestFailure::Refused(error) => UpstreamError::Unavailable {
                 server,
-                reason: format!("it refused: {}", error.message),
+                reason: self.session.mask(&format!("it refused: {}", error.message)),
                 stderr,
                 sent,
                 retry_after: None,

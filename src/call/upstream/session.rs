@@ -148,6 +148,11 @@ impl Session {
         self.stderr.tail()
     }
 
+    /// The text without the session's secrets.
+    pub(super) fn mask(&self, text: &str) -> String {
+        self.stderr.mask(text)
+    }
+
     /// How long nobody has held it.
     pub(super) fn idle(&self) -> Duration {
         match self.calls() {

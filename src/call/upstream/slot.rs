@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tracing::{debug, warn};
 
 use crate::call::resolve::Resolved;
 use crate::call::upstream::breaker::Breaker;
@@ -148,12 +149,18 @@ impl Slot {
             let mut state = slot.state();
             match started {
                 Ok(session) => {
+                    debug!(server = %resolved.server, "started upstream session");
                     state.failed = None;
                     state.current = Some(session.clone());
                     *place = Some(session.clone());
                     Ok(session)
                 }
                 Err(failure) => {
+                    warn!(
+                        server = %resolved.server,
+                        reason = %failure.reason,
+                        "upstream session did not start"
+                    );
                     let failed = Failed {
                         reason: failure.reason,
                         stderr: failure.stderr,

@@ -48,13 +48,18 @@ impl Stderr {
         kept.drain(..surplus);
     }
 
+    /// The text without the session's secrets.
+    pub(super) fn mask(&self, text: &str) -> String {
+        mask(text, &self.secrets)
+    }
+
     /// The end of it, masked and safe to print.
     pub(super) fn tail(&self) -> String {
         let bytes: Vec<u8> = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.iter().copied().collect()
         };
-        let masked = mask(&String::from_utf8_lossy(&bytes), &self.secrets);
+        let masked = self.mask(&String::from_utf8_lossy(&bytes));
         let characters = masked.chars().count();
         let end: String = masked
             .chars()
