@@ -18,6 +18,11 @@ pub struct Truncated {
     pub kept: usize,
 }
 
+/// Whether a result is over its cap.
+pub(crate) fn is_over(result: &Map<String, Value>, chars_max: usize) -> bool {
+    chars_max < counted(result)
+}
+
 /// Cuts a result to about `chars_max` characters of JSON and says so in its `_meta`. Blocks stay
 /// whole but for their text; when all texts are short, blocks without pictures and sound go, from
 /// the end. The data of pictures and sound is not text: it neither counts nor is it cut.
@@ -139,17 +144,14 @@ fn set_text(block: &mut Value, text: String) {
 
 /// The start of a text that takes at most `chars_max` characters as JSON.
 fn cut(text: &str, chars_max: usize) -> String {
-    let mut kept = String::new();
     let mut chars = 0;
-    for character in text.chars() {
-        chars += written(character);
-        if chars_max < chars {
-            break;
-        }
-        kept.push(character);
-    }
-    kept.push_str(MARK);
-    kept
+    let end = text.bytes().position(|byte| {
+        chars += written(byte);
+        chars_max < chars
+    });
+    // The byte that is too much starts a character: the others count nothing.
+    let kept = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+    format!("{kept}{MARK}")
 }
 
 /// Characters of a value as JSON, about.
@@ -169,14 +171,16 @@ fn length(value: &Value) -> usize {
 }
 
 fn length_of(text: &str) -> usize {
-    text.chars().map(written).sum()
+    text.bytes().map(written).sum()
 }
 
-/// Characters that JSON needs for one.
-fn written(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' => 2,
-        '\0'..='\u{1f}' => 6,
+/// Characters that JSON needs for one byte of text.
+fn written(byte: u8) -> usize {
+    match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..=0x1f => 6,
+        // The bytes behind the first of a character.
+        0x80..=0xbf => 0,
         _ => 1,
     }
 }

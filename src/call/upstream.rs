@@ -18,6 +18,7 @@ mod watch;
 mod failure;
 mod error;
 mod child;
+mod family;
 mod limits;
 mod installed;
 mod lines;

@@ -69,7 +69,7 @@ pub(crate) struct Crib {
     pub(crate) tenant: Tenant,
 }
 
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 18] = [
     "echo",
     "faithful",
     "crash",
@@ -79,6 +79,7 @@ const TOOLS: [&str; 17] = [
     "argv",
     "cwd",
     "grandchild",
+    "detached",
     "orphan",
     "big",
     "refuse",

@@ -273,9 +273,11 @@ async fn grandchildren_that_ignore_signals_end_with_the_session() {
         return;
     };
     let (own, grandchild) = (crib.text("pid").await, crib.text("grandchild").await);
-    assert!(runs(&own) && runs(&grandchild));
+    let detached = crib.text("detached").await;
+    assert!(runs(&own) && runs(&grandchild) && runs(&detached));
     assert!(crib.caller.upstreams().close().await);
     assert!(!runs(&own) && !runs(&grandchild));
+    until("the detached one is gone", || !runs(&detached)).await;
     crib.end().await;
 }
 
@@ -309,6 +311,14 @@ async fn twenty_megabytes_are_cut_validly_and_more_than_the_limit_is_told() {
     );
     let whole = serde_json::to_string(&outcome.result).unwrap();
     assert!((44_000..46_000).contains(&whole.len()), "{}", whole.len());
+    let run_id = outcome.run_id.unwrap();
+    let first = crib.caller.whole_result(&crib.tenant, run_id, 0).unwrap();
+    assert_eq!(first.pages, 501);
+    assert!(
+        first
+            .text
+            .starts_with("{\"content\":[{\"type\":\"text\",\"text\":\"xxx")
+    );
     let error = crib
         .run("big", json!({"bytes": 40_000_000}))
         .await

@@ -41,6 +41,8 @@ enum Mode {
     RedirectAway,
     /// With HTTP 401.
     Unauthorized,
+    /// As a server of the modern era alone.
+    Modern,
     /// Knows no session after the first call.
     Forgetful,
     /// Never.
@@ -89,6 +91,20 @@ async fn answer(
     }
     let message: Value = serde_json::from_str(&body).unwrap();
     let result = match message["method"].as_str().unwrap() {
+        "initialize" if mode == Mode::Modern => {
+            let error =
+                json!({"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}});
+            let body = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+            let kind = [(header::CONTENT_TYPE, "application/json")];
+            return (StatusCode::BAD_REQUEST, kind, body.to_string()).into_response();
+        }
+        "server/discover" => json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }),
         "initialize" => {
             remote.initialized.fetch_add(1, Ordering::SeqCst);
             json!({
@@ -122,6 +138,15 @@ async fn call(
     message: &Value,
 ) -> Result<Value, Response> {
     let session = remote.session();
+    if mode == Mode::Modern {
+        assert_eq!(headers["mcp-protocol-version"], "2026-07-28");
+        assert_eq!(
+            (&headers["mcp-method"], &headers["mcp-name"]),
+            (&"tools/call".parse().unwrap(), &"echo".parse().unwrap())
+        );
+        let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(version, "2026-07-28");
+    }
     let known = headers
         .get("mcp-session-id")
         .is_some_and(|given| *given == *session);
@@ -219,7 +244,7 @@ fn crib(url: &str, tune: impl FnOnce(&mut UpstreamOptions)) -> Crib {
 
 #[tokio::test]
 async fn a_remote_tool_runs_and_its_result_is_unchanged_as_json_and_as_events() {
-    for mode in [Mode::Json, Mode::Events, Mode::RedirectWithin] {
+    for mode in [Mode::Json, Mode::Events, Mode::RedirectWithin, Mode::Modern] {
         let (remote, url) = serve(mode).await;
         let crib = crib(&url, |_| {});
         let outcome = crib.run("echo", json!({"text": "hello"})).await.unwrap();

@@ -34,10 +34,10 @@ def note(line):
             file.write(line + "\n")
 
 
-def child(code):
+def child(code, detached=False):
     """A process of our own that outlives us unless it is killed with us."""
     return subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=None, stderr=None
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, start_new_session=detached
     )
 
 
@@ -82,6 +82,8 @@ def call(ident, params):
         send_result(ident, text(os.getcwd()))
     elif name == "grandchild":
         send_result(ident, text(str(child(STUBBORN).pid)))
+    elif name == "detached":
+        send_result(ident, text(str(child(STUBBORN, detached=True).pid)))
     elif name == "orphan":
         pid = child(STUBBORN).pid
         send_result(ident, text(str(pid)))

@@ -11,6 +11,7 @@ use secrecy::ExposeSecret;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::call::resolve::{Resolved, Target};
+use crate::call::upstream::family::Family;
 use crate::call::upstream::{UpstreamOptions, installed, limits};
 
 /// How often a group that was asked to stop is looked at.
@@ -96,6 +97,10 @@ impl Process {
     /// Ends the child and all of its group: by end of input, else by TERM, else by KILL. The
     /// caller has closed its input.
     pub(super) async fn stop(mut self, kill_after: Duration) -> Option<ExitStatus> {
+        // Reading the list of processes takes milliseconds.
+        let group = self.group;
+        let looking = tokio::task::spawn_blocking(move || group.map(Family::of));
+        let family = looking.await.ok().flatten().unwrap_or_default();
         let polite = tokio::time::timeout(END_OF_INPUT, self.child.wait()).await;
         let mut status = polite.ok().and_then(Result::ok);
         self.signal(Signal::SIGTERM);
@@ -109,6 +114,7 @@ impl Process {
         };
         let _killed_below = tokio::time::timeout(kill_after, gone).await;
         self.signal(Signal::SIGKILL);
+        family.kill();
         if status.is_none() {
             status = self.child.wait().await.ok();
         }
