@@ -144,13 +144,10 @@ impl Upstreams {
             let place = tokio::time::timeout(self.pool.options.wait_max, places.acquire_owned());
             match place.await {
                 Ok(Ok(place)) => Ok((session, place)),
-                _full => {
-                    session.release();
-                    Err(UpstreamError::Busy {
-                        what: "calls to this server",
-                        retry_after: self.pool.options.wait_max,
-                    })
-                }
+                _full => Err(UpstreamError::Busy {
+                    what: "calls to this server",
+                    retry_after: self.pool.options.wait_max,
+                }),
             }
         };
         let (session, place) = tokio::select! {

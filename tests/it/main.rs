@@ -8,3 +8,5 @@ mod hostile;
 mod remote;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod soak;

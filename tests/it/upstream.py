@@ -47,7 +47,10 @@ STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 def call(ident, params):
     name, arguments = params["name"], params.get("arguments", {})
     note(name)
-    if name == "echo":
+    if name == "mark":
+        note("mark:" + arguments["text"])
+        send_result(ident, text(arguments["text"]))
+    elif name == "echo":
         send_result(ident, text(str(arguments.get("text", ""))))
     elif name == "faithful":
         send_result(

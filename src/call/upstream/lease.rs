@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::call::CallerSide;
 use crate::call::upstream::failure::RequestFailure;
-use crate::call::upstream::session::{CallLimits, Session};
+use crate::call::upstream::session::{CallLimits, Held};
 use crate::call::upstream::slot::Slot;
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
@@ -22,7 +22,7 @@ const TOOLS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(super) pool: Arc<Pool>,
-    pub(super) session: Arc<Session>,
+    pub(super) session: Held,
     pub(super) slot: Arc<Slot>,
     pub(super) server: ServerName,
     pub(super) started: Instant,
@@ -60,11 +60,8 @@ impl Lease {
                 Ok(result)
             }
             Ok(_other) => {
-                self.slot.fail();
-                Err(UpstreamError::OutcomeUnknown {
-                    server: self.server.clone(),
-                    reason: "its answer is not an object".to_owned(),
-                })
+                let reason = "its answer is not an object".to_owned();
+                Err(self.describe(RequestFailure::Unreadable(reason)))
             }
             Err(RequestFailure::Refused(error)) => {
                 self.slot.succeed();
@@ -118,12 +115,17 @@ impl Lease {
     fn describe(&self, failure: RequestFailure) -> UpstreamError {
         let (server, sent) = (self.server.clone(), true);
         let stderr = self.session.stderr_tail();
-        if !matches!(
-            failure,
-            RequestFailure::Cancelled | RequestFailure::Refused(_)
-        ) {
+        warn!(server = %self.server, "upstream call gave no result");
+        let counts = match &failure {
+            // All calls of a session are lost with it: that is one failure.
+            RequestFailure::Lost { .. } => self.session.lost_first(),
+            RequestFailure::Timeout(_) | RequestFailure::Unsent(_) => true,
+            RequestFailure::Unreadable(_)
+            | RequestFailure::Refused(_)
+            | RequestFailure::Cancelled => false,
+        };
+        if counts {
             self.slot.fail();
-            warn!(server = %self.server, "upstream call gave no result");
         }
         match failure {
             RequestFailure::Timeout(after) => UpstreamError::Timeout {
@@ -163,12 +165,6 @@ impl Lease {
             },
             RequestFailure::Cancelled => UpstreamError::Cancelled { sent },
         }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.session.release();
     }
 }
 

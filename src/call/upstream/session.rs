@@ -1,6 +1,7 @@
 //! One running session with an upstream: from its start to the last of its processes.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub(super) struct Session {
     /// A place for each call at one time.
     pub(super) places: Arc<Semaphore>,
     used: Mutex<Instant>,
+    /// Whether its loss was counted.
+    counted: AtomicBool,
 }
 
 /// What a new session is made of.
@@ -76,6 +79,7 @@ impl Session {
             held: AtomicUsize::new(0),
             places: Arc::new(Semaphore::new(calls_max)),
             used: Mutex::new(Instant::now()),
+            counted: AtomicBool::new(false),
         }
     }
 
@@ -86,18 +90,18 @@ impl Session {
             && !self.peer.is_transport_closed()
     }
 
-    /// Holds it for one call, unless it is about to end. The holder releases it.
-    pub(super) fn hold(&self) -> bool {
+    /// Holds it for one call, unless it is about to end.
+    pub(super) fn hold(self: &Arc<Self>) -> Option<Held> {
         let more = |held: usize| (held < RETIRED).then_some(held + 1);
-        self.is_open()
+        let held = self.is_open()
             && self
                 .held
                 .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
-                .is_ok()
+                .is_ok();
+        held.then(|| Held(self.clone()))
     }
 
-    /// Undoes one [`Session::hold`].
-    pub(super) fn release(&self) {
+    fn release(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if self.held.fetch_sub(1, Ordering::AcqRel) == RETIRED + 1 {
             self.close();
@@ -146,6 +150,12 @@ impl Session {
     /// What its child wrote to standard error last, masked.
     pub(super) fn stderr_tail(&self) -> String {
         self.stderr.tail()
+    }
+
+    /// Whether a lost call is the first of this child to be told. Connections are not children:
+    /// each loss there is one of its own.
+    pub(super) fn lost_first(&self) -> bool {
+        !(self.child && self.counted.swap(true, Ordering::AcqRel))
     }
 
     /// The text without the session's secrets.
@@ -286,6 +296,24 @@ impl Session {
             reason,
             crashed: self.child,
         }
+    }
+}
+
+/// A session that does not end by itself while this lives.
+#[derive(Debug)]
+pub(super) struct Held(Arc<Session>);
+
+impl Deref for Held {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.release();
     }
 }
 
