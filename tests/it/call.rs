@@ -69,7 +69,7 @@ pub(crate) struct Crib {
     pub(crate) tenant: Tenant,
 }
 
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 20] = [
     "echo",
     "mark",
     "faithful",
@@ -81,6 +81,7 @@ const TOOLS: [&str; 19] = [
     "cwd",
     "grandchild",
     "detached",
+    "escaped",
     "orphan",
     "big",
     "refuse",

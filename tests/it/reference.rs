@@ -161,6 +161,33 @@ async fn python_servers_run_too() {
     }
 }
 
+/// Arguments that a server cannot do without.
+fn needed(package: &str) -> &'static [&'static str] {
+    match package {
+        name if name.contains("server-filesystem") => &["{{workspace}}"],
+        name if name.contains("server-sqlite") => &["--db-path", "{{workspace}}/test.db"],
+        _ => &[],
+    }
+}
+
+#[tokio::test]
+async fn every_installed_server_lists_its_tools_and_ends() {
+    let Some(folder) = installed() else { return };
+    let text = std::fs::read_to_string(folder.join("installed.json")).unwrap();
+    let packages: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
+    for key in packages.keys() {
+        let (runner, mut args) = match key.split_once(':').unwrap() {
+            ("npm", package) => ("npx", vec!["-y", package]),
+            (_, package) => ("uvx", vec![package]),
+        };
+        args.extend(needed(key));
+        let (crib, listed) = crib(runner, &args).await.unwrap();
+        println!("{key}: {} tools", listed.len());
+        assert!(!listed.is_empty(), "{key}");
+        crib.end().await;
+    }
+}
+
 /// What the relay adds to a call. Printed, and bounded loosely: other tests run at the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_through_the_relay_takes_milliseconds() {

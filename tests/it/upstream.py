@@ -87,6 +87,11 @@ def call(ident, params):
         send_result(ident, text(str(child(STUBBORN).pid)))
     elif name == "detached":
         send_result(ident, text(str(child(STUBBORN, detached=True).pid)))
+    elif name == "escaped":
+        code = "import subprocess, sys\nprint(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'], start_new_session=True).pid, file=open(sys.argv[1], 'w'))"
+        path = os.path.join(os.getcwd(), "escaped")
+        subprocess.run([sys.executable, "-c", code, path], stdin=subprocess.DEVNULL)
+        send_result(ident, text(open(path).read().strip()))
     elif name == "orphan":
         pid = child(STUBBORN).pid
         send_result(ident, text(str(pid)))

@@ -16,6 +16,8 @@ use crate::call::upstream::{UpstreamOptions, installed, limits};
 
 /// How often a group that was asked to stop is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long killed processes may take to go.
+const KILLED_MAX: Duration = Duration::from_millis(500);
 /// How long a child may take to end by itself once its input has ended.
 const END_OF_INPUT: Duration = Duration::from_millis(500);
 
@@ -104,20 +106,20 @@ impl Process {
         let polite = tokio::time::timeout(END_OF_INPUT, self.child.wait()).await;
         let mut status = polite.ok().and_then(Result::ok);
         self.signal(Signal::SIGTERM);
-        let gone = async {
+        let ending = async {
             if status.is_none() {
                 status = self.child.wait().await.ok();
             }
-            while self.group.is_some_and(|group| killpg(group, None).is_ok()) {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
+            group_gone(group).await;
         };
-        let _killed_below = tokio::time::timeout(kill_after, gone).await;
+        let _killed_below = tokio::time::timeout(kill_after, ending).await;
         self.signal(Signal::SIGKILL);
         family.kill();
         if status.is_none() {
             status = self.child.wait().await.ok();
         }
+        // What is killed takes a moment to go; what nobody collects never does.
+        let _uncollected = tokio::time::timeout(KILLED_MAX, group_gone(group)).await;
         self.group = None;
         status
     }
@@ -127,6 +129,13 @@ impl Process {
             // The group may be gone already, which is what is wanted.
             let _gone = killpg(group, signal);
         }
+    }
+}
+
+/// Resolves when no process of a group is left.
+async fn group_gone(group: Option<Pid>) {
+    while group.is_some_and(|group| killpg(group, None).is_ok()) {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

@@ -189,6 +189,9 @@ fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
     use super::*;
 
     #[test]
@@ -214,5 +217,45 @@ mod tests {
         check(r#"{"result":{"id":3,"a":NaN},"more":1}"#, None);
         check(r#"{"id":5,"method":"ping"}"#, None);
         check(r#"{"id":99999999999999999999,"result":1}"#, None);
+    }
+
+    async fn next_response<R, W>(lines: &mut Lines<R, W>) -> Option<ServerJsonRpcMessage>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        loop {
+            let message = lines.receive().await?;
+            if matches!(message, JsonRpcMessage::Response(_)) {
+                return Some(message);
+            }
+        }
+    }
+
+    /// Whatever comes before it, in whatever pieces, a good message is read, and no more than the
+    /// limit is kept.
+    #[tokio::test]
+    async fn a_message_is_read_behind_any_noise() {
+        let mut rng = StdRng::seed_from_u64(7);
+        for _ in 0..200 {
+            let noise: Vec<u8> = (0..rng.random_range(0..3_000))
+                .map(|_| rng.random())
+                .collect();
+            let good = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+            let all = [noise.as_slice(), b"\n", good.as_bytes(), b"\n"].concat();
+            let (mut far, near) = tokio::io::duplex(rng.random_range(1..200));
+            let (read, write) = tokio::io::split(near);
+            let mut lines = Lines::new(read, write, 1_000, Arc::default());
+            let writing = async move {
+                far.write_all(&all).await.unwrap();
+                far
+            };
+            let reading = next_response(&mut lines);
+            let (_far, last) = tokio::join!(writing, reading);
+            assert!(
+                matches!(last, Some(JsonRpcMessage::Response(_))),
+                "{last:?}"
+            );
+        }
     }
 }

@@ -53,6 +53,7 @@ pub(super) struct Session {
     used: Mutex<Instant>,
     /// Whether its loss was counted.
     counted: AtomicBool,
+    lifecycle: Lifecycle,
 }
 
 /// What a new session is made of.
@@ -61,7 +62,9 @@ pub(super) struct Parts {
     pub(super) tap: Arc<Tap>,
     pub(super) stderr: Arc<Stderr>,
     pub(super) end: watch::Receiver<Option<String>>,
+    pub(super) gone: CancellationToken,
     pub(super) child: bool,
+    pub(super) lifecycle: Lifecycle,
 }
 
 impl Session {
@@ -73,8 +76,9 @@ impl Session {
             stderr: parts.stderr,
             end: parts.end,
             closing: CancellationToken::new(),
-            gone: CancellationToken::new(),
+            gone: parts.gone,
             child: parts.child,
+            lifecycle: parts.lifecycle,
             fingerprint,
             held: AtomicUsize::new(0),
             places: Arc::new(Semaphore::new(calls_max)),
@@ -241,7 +245,11 @@ impl Session {
         let Ok(handle) = sent.await else {
             return Err(self.lost().await);
         };
-        let mut waiting = Waiting::new(handle, self.tap.clone());
+        let mut waiting = Waiting {
+            handle: Some(handle),
+            tap: self.tap.clone(),
+            lifecycle: self.lifecycle.clone(),
+        };
         let last = limits.last;
         let mut silence = limits.first;
         let answer = loop {
@@ -334,16 +342,10 @@ pub(super) struct CallLimits {
 struct Waiting {
     handle: Option<RequestHandle<RoleClient>>,
     tap: Arc<Tap>,
+    lifecycle: Lifecycle,
 }
 
 impl Waiting {
-    fn new(handle: RequestHandle<RoleClient>, tap: Arc<Tap>) -> Self {
-        Self {
-            handle: Some(handle),
-            tap,
-        }
-    }
-
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
         match &mut self.handle {
             Some(handle) => (&mut handle.rx)
@@ -373,11 +375,11 @@ impl Drop for Waiting {
         let Some(handle) = self.finish() else {
             return;
         };
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(
-                CANCEL_MAX,
-                handle.cancel(Some("the caller went away".to_owned())),
-            ));
+        // Outside of a runtime there is nobody left to tell it.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let notice = handle.cancel(Some("the caller went away".to_owned()));
+            self.lifecycle
+                .spawn(tokio::time::timeout(CANCEL_MAX, notice));
         }
     }
 }

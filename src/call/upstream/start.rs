@@ -11,6 +11,7 @@ use rmcp::service::{
 use rmcp::transport::IntoTransport;
 use secrecy::SecretString;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::call::resolve::{Resolved, Target};
 use crate::call::upstream::child::{Process, in_words};
@@ -56,9 +57,13 @@ async fn try_start(
 ) -> Result<Arc<Session>, StartFailure> {
     let tap = Arc::new(Tap::default());
     let stderr = Arc::new(Stderr::new(resolved.secrets.clone()));
+    // Cancelled when nothing of the session is left, or when it does not start.
+    let gone = CancellationToken::new();
+    let not_started = gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
         Target::Child { .. } => {
-            let (service, process) = start_child(resolved, pool, era, (&tap, &stderr)).await?;
+            let shared = (&tap, &stderr, &gone);
+            let (service, process) = start_child(resolved, pool, era, shared).await?;
             (service, Some(process))
         }
         Target::Remote { url, headers } => (connect(url, headers, pool, (era, &tap)).await?, None),
@@ -73,7 +78,9 @@ async fn try_start(
             tap,
             stderr,
             end,
+            gone: not_started.disarm(),
             child,
+            lifecycle: pool.lifecycle.clone(),
         },
         resolved.fingerprint,
         places,
@@ -97,14 +104,19 @@ async fn start_child(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    (tap, stderr): (&Arc<Tap>, &Arc<Stderr>),
+    (tap, stderr, gone): (&Arc<Tap>, &Arc<Stderr>, &CancellationToken),
 ) -> Result<(Service, Process), StartFailure> {
     let options = &pool.options;
     let (mut process, streams) = Process::start(resolved, options)
         .map_err(|error| failure(format!("it cannot be started: {error}")))?;
-    let reader = stderr.clone();
-    pool.lifecycle
-        .spawn(async move { reader.read(streams.stderr).await });
+    let (reader, gone) = (stderr.clone(), gone.clone());
+    pool.lifecycle.spawn(async move {
+        // A process that has escaped may hold the stream open for ever.
+        tokio::select! {
+            () = reader.read(streams.stderr) => {}
+            () = gone.cancelled() => {}
+        }
+    });
     let bytes_max = options.message_bytes_max;
     let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, tap.clone());
     let client = Client { tap: tap.clone() };
