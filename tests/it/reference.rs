@@ -175,7 +175,7 @@ async fn every_installed_server_lists_its_tools_and_ends() {
     let Some(folder) = installed() else { return };
     let text = std::fs::read_to_string(folder.join("installed.json")).unwrap();
     let packages: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
-    for key in packages.keys() {
+    let all = packages.keys().map(|key| async move {
         let (runner, mut args) = match key.split_once(':').unwrap() {
             ("npm", package) => ("npx", vec!["-y", package]),
             (_, package) => ("uvx", vec![package]),
@@ -185,7 +185,8 @@ async fn every_installed_server_lists_its_tools_and_ends() {
         println!("{key}: {} tools", listed.len());
         assert!(!listed.is_empty(), "{key}");
         crib.end().await;
-    }
+    });
+    futures::future::join_all(all).await;
 }
 
 /// What the relay adds to a call. Printed, and bounded loosely: other tests run at the same time.
