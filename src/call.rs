@@ -214,9 +214,11 @@ impl Caller {
         self.kept.page(&tenant.id, run_id, page)
     }
 
-    /// Lets go of whole results that have had their time. Called by the sweeper.
+    /// Lets go of whole results that have had their time, and of sessions that have ended. Called
+    /// by the sweeper.
     pub fn sweep(&self) {
         self.kept.sweep();
+        self.upstreams.sweep();
     }
 
     /// The live handle and what it covers.

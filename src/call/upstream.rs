@@ -176,11 +176,20 @@ impl Upstreams {
     /// Ends all sessions with their process groups, for good, and says whether nothing is left.
     pub async fn close(&self) -> bool {
         self.pool.closed.cancel();
-        let slots: Vec<Arc<Slot>> = self.pool.slots.iter().map(|slot| slot.clone()).collect();
-        let ends = slots.iter().map(|slot| slot.close());
+        // Each session gives its place back when nothing of it is left.
+        let all = u32::try_from(self.pool.options.sessions_max).unwrap_or(u32::MAX);
         let limit = 2 * self.pool.options.kill_after + CLOSE_MAX;
-        let ended = tokio::time::timeout(limit, futures::future::join_all(ends)).await;
-        ended.is_ok()
+        let places = self.pool.sessions.acquire_many(all);
+        tokio::time::timeout(limit, places).await.is_ok()
+    }
+
+    /// Forgets sessions that have ended and servers with nothing to remember. Called by the
+    /// sweeper.
+    pub fn sweep(&self) {
+        // Nobody can take a slot while the map looks at it: one that only the map has is unused.
+        self.pool
+            .slots
+            .retain(|_, slot| 1 < Arc::strong_count(slot) || slot.tidy());
     }
 
     /// Ends one tenant's session with a server, so that the next call starts it anew.

@@ -415,7 +415,32 @@ async fn an_idle_session_is_closed_and_started_again_when_needed() {
     };
     let pid = crib.text("pid").await;
     until("it is closed", || !runs(&pid)).await;
+    assert!(!crib.caller.upstreams().status()[0].open);
+    crib.caller.sweep();
+    assert_eq!(crib.caller.upstreams().status(), []);
     assert_ne!(crib.text("pid").await, pid);
+    crib.caller.sweep();
+    assert!(crib.caller.upstreams().status()[0].open);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn sessions_that_are_being_replaced_end_at_shutdown_too() {
+    let Some(crib) = Crib::with(&["--stubborn"], with_token, |_| {}) else {
+        return;
+    };
+    let old = crib.text("pid").await;
+    let busy = crib.run("slow", json!({"seconds": 30}));
+    let closing = async {
+        until("it is under way", || crib.count("slow") == 1).await;
+        crib.values.set_secret("test.token", "rotated");
+        let new = crib.text("pid").await;
+        assert!(runs(&old) && old != new);
+        assert!(crib.caller.upstreams().close().await);
+        assert!(!runs(&old) && !runs(&new));
+    };
+    let (lost, ()) = tokio::join!(busy, closing);
+    assert!(lost.unwrap_err().spent());
     crib.end().await;
 }
 

@@ -115,7 +115,6 @@ impl Lease {
     fn describe(&self, failure: RequestFailure) -> UpstreamError {
         let (server, sent) = (self.server.clone(), true);
         let stderr = self.session.stderr_tail();
-        warn!(server = %self.server, "upstream call gave no result");
         let counts = match &failure {
             // All calls of a session are lost with it: that is one failure.
             RequestFailure::Lost { .. } => self.session.lost_first(),
@@ -125,6 +124,7 @@ impl Lease {
             | RequestFailure::Cancelled => false,
         };
         if counts {
+            warn!(server = %self.server, "upstream call gave no result");
             self.slot.fail();
         }
         match failure {

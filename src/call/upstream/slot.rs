@@ -248,6 +248,18 @@ impl Slot {
         (current.is_open() && current.is_free()).then(|| current.idle())
     }
 
+    /// Lets go of a session that has ended, and says whether anything is left to remember.
+    pub(super) fn tidy(&self) -> bool {
+        let Ok(mut place) = self.session.try_lock() else {
+            return true;
+        };
+        place.take_if(|session| !session.is_open());
+        let mut state = self.state();
+        state.current.take_if(|session| !session.is_open());
+        let paused = state.breaker.open_for(Instant::now()).is_some();
+        place.is_some() || state.current.is_some() || paused || state.era == Era::Modern
+    }
+
     /// How it is, unless it was never used.
     pub(super) fn status(&self, tenant: TenantId, server: ServerName) -> Option<SessionStatus> {
         let state = self.state();

@@ -35,7 +35,8 @@ pub(super) enum Era {
     Modern,
 }
 
-/// Starts a session, in `era`. Secrets are masked in what is said of a failure. `permits` are given back when the last process is gone.
+/// Starts a session, in `era`. `permits` are given back when its last process is gone. Secrets are
+/// masked in what is said of a failure.
 pub(super) async fn start(
     resolved: &Resolved,
     pool: &Pool,
@@ -94,6 +95,7 @@ async fn try_start(
         permits,
         kill_after: pool.options.kill_after,
         idle_max: pool.options.idle_max,
+        closed: pool.closed.clone(),
     };
     let lifecycle = pool.lifecycle.clone();
     pool.lifecycle.spawn(watched.until_the_end(lifecycle));
