@@ -371,6 +371,7 @@ fn type_of(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -546,5 +547,43 @@ mod tests {
         }
         assert_eq!(arguments.lock().by_hash.len(), COMPILED_MAX);
         assert_eq!(arguments.lock().order.len(), COMPILED_MAX);
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "\\PC{0,12}".prop_map(Value::from),
+        ];
+        let keys = prop_oneof![
+            "[a-c]",
+            Just("type".to_owned()),
+            Just("properties".to_owned()),
+            Just("required".to_owned()),
+            Just("enum".to_owned()),
+            Just("$ref".to_owned()),
+            Just("pattern".to_owned()),
+            Just("items".to_owned()),
+            Just("anyOf".to_owned()),
+        ];
+        leaf.prop_recursive(4, 32, 5, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                proptest::collection::hash_map(keys.clone(), inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_schema_and_no_arguments_panic(schema in json_value(), arguments in json_value()) {
+            let checked = Arguments::default().check(&tool(schema), Some(arguments));
+            if let Err(problems) = checked {
+                prop_assert!(!problems.is_empty() && problems.len() <= PROBLEMS_MAX);
+            }
+        }
     }
 }

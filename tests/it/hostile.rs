@@ -589,3 +589,50 @@ async fn a_program_that_is_killed_takes_its_upstreams_along() {
     victim.kill().await.unwrap();
     until("the upstream is gone", || !runs(&pid)).await;
 }
+
+#[tokio::test]
+async fn a_package_that_is_planted_in_the_workspace_is_not_run() {
+    let there = std::process::Command::new("npx").arg("--version").output();
+    if there.is_err() {
+        println!("skipped: no npx");
+        return;
+    }
+    let package = "toolcrib-planted-package";
+    let launch = |server: &mut Server| {
+        server.launch = Some(Launch::Stdio {
+            command: "npx".into(),
+            args: [
+                "-y".parse().unwrap(),
+                format!("{package}@1.0.0").parse().unwrap(),
+            ]
+            .into(),
+            env: vec![],
+        });
+    };
+    let crib = Crib::without_python(&[], launch, |options| {
+        options.connect_max = Duration::from_secs(5);
+        // Nothing is fetched in this test.
+        options
+            .environment
+            .push(("npm_config_offline".into(), "true".into()));
+    });
+    let workspace = crib.caller.upstreams().options().workspaces.join("local");
+    let planted = workspace.join("node_modules").join(package);
+    std::fs::create_dir_all(&planted).unwrap();
+    std::fs::create_dir_all(workspace.join("node_modules/.bin")).unwrap();
+    let manifest = json!({"name": package, "version": "1.0.0", "bin": {package: "x.js"}});
+    std::fs::write(planted.join("package.json"), manifest.to_string()).unwrap();
+    let script = "#!/usr/bin/env node\nrequire('fs').writeFileSync('planted', '');\n";
+    let program = planted.join("x.js");
+    std::fs::write(&program, script).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).unwrap();
+    let link = workspace.join("node_modules/.bin").join(package);
+    std::os::unix::fs::symlink(&program, link).unwrap();
+    let lists_it = json!({"dependencies": {package: "1.0.0"}});
+    std::fs::write(workspace.join("package.json"), lists_it.to_string()).unwrap();
+    let error = crib.run("pid", json!({})).await.unwrap_err();
+    assert_eq!(error.code(), "UPSTREAM_UNAVAILABLE", "{error:?}");
+    assert!(!workspace.join("planted").exists());
+    crib.end().await;
+}

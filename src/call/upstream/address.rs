@@ -169,6 +169,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     /// Every spelling of an inside address that the URL parser accepts, and some that it refuses.
@@ -331,5 +333,23 @@ mod tests {
                 .contains("not a public one")
         );
         assert!(PublicOnly { loopback: true }.resolve(name()).await.is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_no_inside_number_gets_through(text in "\\PC{0,40}", bits in any::<u32>()) {
+            let _refused_or_not = check_url(&text, true);
+            let address = Ipv4Addr::from(bits);
+            let allowed = is_public(IpAddr::V4(address));
+            for spelling in [
+                format!("https://{bits}/"),
+                format!("https://0x{bits:x}/"),
+                format!("https://0{bits:o}/"),
+                format!("https://[::ffff:{address}]/"),
+                format!("https://[64:ff9b::{address}]/"),
+            ] {
+                prop_assert_eq!(check_url(&spelling, false).is_ok(), allowed, "{}", spelling);
+            }
+        }
     }
 }

@@ -47,7 +47,10 @@ impl Process {
         };
         let (program, args) = match installed::find(command, args, &options.installed) {
             Some((program, args)) => (program.into_os_string(), args),
-            None => (OsString::from(command), args.clone()),
+            None => (
+                OsString::from(command),
+                installed::apart(command, args, &options.workspaces),
+            ),
         };
         let mut command = Command::new(program);
         command

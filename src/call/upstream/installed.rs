@@ -32,6 +32,16 @@ fn program(folder: &Path, key: &str) -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
+/// The arguments for a package runner that has to be used.
+///
+/// `npx` prefers what it finds under the current directory, which is the tenant's workspace: a tool
+/// that writes files could plant a package, or an `.npmrc`, and have it run. It is told to look at
+/// `apart` instead, where no tool writes. `uvx` reads no configuration of the current directory.
+pub(super) fn apart(command: &str, args: &[String], apart: &Path) -> Vec<String> {
+    let prefix = (command == "npx").then(|| format!("--prefix={}", apart.display()));
+    prefix.into_iter().chain(args.iter().cloned()).collect()
+}
+
 /// `-y PKG@VERSION ..` or `-y --package=PKG@VERSION BIN ..`.
 fn npx(args: &[String]) -> Option<(String, Vec<String>)> {
     let mut package: Option<&str> = None;
@@ -117,6 +127,14 @@ mod tests {
         );
         check("uvx", "--from=a==1 tool", Some(("pypi:a@1", "")));
         check("uvx", "--index-url http://x a@1", None);
+    }
+
+    #[test]
+    fn a_runner_does_not_look_into_the_workspace() {
+        let args = words("-y a@1");
+        let given = apart("npx", &args, Path::new("/data/workspaces"));
+        assert_eq!(given, words("--prefix=/data/workspaces -y a@1"));
+        assert_eq!(apart("uvx", &args, Path::new("/data")), args);
     }
 
     #[test]
