@@ -52,6 +52,11 @@ impl Lifecycle {
         self.stopping.clone()
     }
 
+    /// The signal that the grace period is over, for libraries that take a token.
+    pub fn cancelled_token(&self) -> CancellationToken {
+        self.cancelled.clone()
+    }
+
     /// Asks all tasks to finish.
     pub fn stop(&self) {
         self.stopping.cancel();

@@ -22,7 +22,9 @@ impl Embedding {
         if !length.is_finite() || length <= f32::EPSILON {
             return Err(EmbeddingError::NoDirection);
         }
-        vector.iter_mut().for_each(|x| *x /= length);
+        for x in &mut vector {
+            *x /= length;
+        }
         Ok(Self(vector.into()))
     }
 

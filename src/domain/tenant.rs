@@ -106,9 +106,10 @@ impl Scope {
         };
         let all = patterns.join(" ");
         Ok(Self {
-            allowed: match allowed.is_empty() {
-                true => None,
-                false => Some(set(allowed).map_err(|error| wrong(&all, &error))?),
+            allowed: if allowed.is_empty() {
+                None
+            } else {
+                Some(set(allowed).map_err(|error| wrong(&all, &error))?)
             },
             denied: set(denied).map_err(|error| wrong(&all, &error))?,
             patterns: kept,

@@ -1,12 +1,22 @@
-//! Integration tests: facades with real components. One binary, so that it links once.
+//! Integration tests: facades and the whole program, with real components. One binary, so that it
+//! links once.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test ends at the first surprise"
+)]
 
-#[cfg(test)]
+mod program;
 mod call;
-#[cfg(test)]
 mod hostile;
-#[cfg(test)]
 mod remote;
-#[cfg(test)]
 mod reference;
-#[cfg(test)]
 mod soak;
+mod catalog;
+mod wire;
+mod server;
+mod tenants;
+mod shutdown;
+mod clients;
+mod cli;
+mod tidy;

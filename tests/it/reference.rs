@@ -1,5 +1,4 @@
-//! `Caller` against the published reference servers, where a folder of installed packages is named
-//! by `TOOLCRIB_INSTALLED` (it holds an `installed.json`).
+//! `Caller` against the published reference servers, where they are installed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,18 +9,17 @@ use toolcrib::call::CallerSide;
 use toolcrib::domain::{Definition, Input, Launch, Server, Tool};
 
 use crate::call::{Crib, request, text};
+use crate::program::{has_servers, servers_folder};
 
-fn installed() -> Option<PathBuf> {
-    let folder = std::env::var_os("TOOLCRIB_INSTALLED").map(PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: TOOLCRIB_INSTALLED names no folder of installed servers");
-    }
-    folder
+/// The folder of `make servers`, or the one that `TOOLCRIB_INSTALLED` names.
+fn installed(test: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("TOOLCRIB_INSTALLED").map(PathBuf::from);
+    named.or_else(|| has_servers(test).then(servers_folder))
 }
 
 /// A crib over one package, whose tools it has been asked for.
 async fn crib(command: &str, args: &[&str]) -> Option<(Crib, Vec<Value>)> {
-    let folder = installed()?;
+    let folder = installed(args.last()?)?;
     let launch = |server: &mut Server| {
         server.tools.clear();
         server.launch = Some(Launch::Stdio {
@@ -172,7 +170,9 @@ fn needed(package: &str) -> &'static [&'static str] {
 
 #[tokio::test]
 async fn every_installed_server_lists_its_tools_and_ends() {
-    let Some(folder) = installed() else { return };
+    let Some(folder) = installed("a test of the reference servers") else {
+        return;
+    };
     let text = std::fs::read_to_string(folder.join("installed.json")).unwrap();
     let packages: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
     let all = packages.keys().map(|key| async move {
@@ -211,7 +211,9 @@ async fn a_call_through_the_relay_takes_milliseconds() {
 /// The same server over HTTP: sessions, events and progress of the TypeScript SDK.
 #[tokio::test]
 async fn everything_over_http() {
-    let Some(folder) = installed() else { return };
+    let Some(folder) = installed("a test of the reference servers") else {
+        return;
+    };
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -1,0 +1,78 @@
+# Two commands do everything: `make run` and `make test`. `make help` names the rest.
+# Each target can be repeated, and works offline once it has fetched what it needs.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+TOOLCRIB := target/release/toolcrib
+SERVERS := .servers
+CLIENTS := .clients
+export CARGO_TERM_PROGRESS_WHEN ?= auto
+
+.PHONY: help run test check build servers clients models eval bench serve clean
+
+help: ## Names all targets.
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+run: build models servers ## Fetches, builds, shows one search and one run, and serves.
+	@echo "== one search"
+	$(TOOLCRIB) search "post a message to a Slack channel"
+	@echo "== one run, on a real MCP server"
+	$(TOOLCRIB) run everything/echo --args '{"message": "hello from Toolcrib"}'
+	@echo "== serving; stop with Ctrl-C"
+	$(TOOLCRIB) serve $(SERVE_ARGS)
+
+build: ## Builds the release program.
+	@command -v cargo >/dev/null || { echo "cargo is missing: install the Rust toolchain, 1.92 or newer"; exit 1; }
+	@echo "== building (about five minutes the first time)"
+	cargo build --release --locked
+
+models: build ## Fetches the embedding model and the ONNX runtime by SHA-256.
+	@echo "== model and runtime"
+	$(TOOLCRIB) models fetch
+
+servers: ## Installs the reference MCP servers that need no credentials.
+	@command -v python3 >/dev/null || { echo "python3 is missing: install Python 3.10 or newer, with pip"; exit 1; }
+	@echo "== reference MCP servers"
+	python3 catalog/reference/install.py catalog/reference $(SERVERS)
+
+clients: ## Installs the real MCP clients that the tests use.
+	@echo "== real MCP clients, for the tests"
+	python3 catalog/reference/install.py tests/clients $(CLIENTS)
+
+test: servers clients test-models ## Runs all tests.
+	@command -v cargo-nextest >/dev/null || { echo "cargo-nextest is missing: cargo install --locked cargo-nextest"; exit 1; }
+	@echo "== tests"
+	cargo test --locked --doc --quiet
+	cargo nextest run --locked --no-fail-fast $(NEXTEST_ARGS)
+
+.PHONY: test-models
+test-models:
+	@echo "== model and runtime, for the tests"
+	cargo run --locked --quiet -- models fetch minilm-int8
+	@cargo run --locked --quiet -- search "warm the vectors up" >/dev/null
+
+check: ## Format, lints, documentation, licences.
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items --quiet
+	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; \
+	else echo "note: cargo-deny is not installed, so licences and sources are not checked"; fi
+
+eval: build models ## Measures search quality on the labelled queries in LABELLED (a folder).
+	@test -d "$(LABELLED)/eval" || { echo "set LABELLED to a folder that holds eval/ and catalogs/"; exit 1; }
+	@for queries in $(LABELLED)/eval/*.queries.jsonl; do \
+		set=$$(basename $$queries .queries.jsonl); tools=$(LABELLED)/eval/$$set.tools.jsonl; \
+		if test -f $$tools; then $(TOOLCRIB) eval --tools $$tools --queries $$queries; \
+		else $(TOOLCRIB) eval --catalog $(LABELLED)/catalogs/merged/catalog.jsonl --queries $$queries; fi; done
+
+bench: models ## Runs the benchmarks.
+	cargo bench --locked
+
+serve: ## Serves without the demonstration.
+	$(TOOLCRIB) serve $(SERVE_ARGS)
+
+clean: ## Removes what was built and installed here; models stay in the data folder.
+	cargo clean
+	rm -rf $(SERVERS) $(CLIENTS)

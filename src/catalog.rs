@@ -1,0 +1,8 @@
+//! The catalog's files: the embedded default, the operator's own, and what is wrong with them.
+
+mod builtin;
+pub mod manifest;
+mod load;
+
+pub use self::builtin::builtin;
+pub use self::load::{Loaded, ReadFolderError, SourceFile, load, read_folder};

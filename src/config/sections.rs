@@ -1,0 +1,225 @@
+//! The sections of the configuration, each with its defaults.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Which tools the server lists.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Surface {
+    /// `search_tools` and `run_tool`.
+    #[default]
+    Connected,
+}
+
+/// Listening and shutdown.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSection {
+    /// Where `/mcp` listens.
+    pub listen: SocketAddr,
+    /// Where `/livez`, `/readyz` and `/metrics` listen; keep it private.
+    pub admin_listen: SocketAddr,
+    /// Host names that requests may carry, besides the loopback names.
+    pub allowed_hosts: Vec<String>,
+    /// Browser origins that requests may carry, besides loopback ones, as `https://host[:port]`.
+    pub allowed_origins: Vec<String>,
+    /// Which tools are listed.
+    pub surface: Surface,
+    /// Largest request body, in bytes.
+    pub body_bytes_max: usize,
+    /// How long calls in flight may finish at shutdown, in seconds.
+    pub grace_s: u64,
+}
+
+impl Default for ServerSection {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8787)),
+            admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8788)),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            surface: Surface::Connected,
+            body_bytes_max: 256 * 1024,
+            grace_s: 30,
+        }
+    }
+}
+
+/// Where tools come from.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CatalogSection {
+    /// Whether the default catalog is loaded.
+    pub builtin: bool,
+    /// Folders of TOML files, or single ones; a later server takes the place of an earlier one of
+    /// the same name.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Default for CatalogSection {
+    fn default() -> Self {
+        Self {
+            builtin: true,
+            paths: Vec::new(),
+        }
+    }
+}
+
+/// The embedding model.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelSection {
+    /// Whether a model is used at all; without one the ranking is by keywords.
+    pub enabled: bool,
+    /// Name of the model in `toolcrib models list`.
+    pub name: String,
+    /// Name of the second model, for queries that are not English; used where it is fetched,
+    /// empty for none.
+    pub multilingual: String,
+    /// Threads of one inference.
+    pub threads: usize,
+}
+
+impl Default for ModelSection {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            name: "minilm-int8".to_owned(),
+            multilingual: String::new(),
+            threads: 2,
+        }
+    }
+}
+
+/// Weights of the ranking; `docs/ranking.md` says what each does.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RankingSection {
+    /// Share of the vector score; the rest is the keyword score's.
+    pub vector_share: f32,
+    /// Relevance against variety in the choice of three; 1 is relevance alone.
+    pub lambda: f32,
+    /// Candidates by vector.
+    pub pool: usize,
+}
+
+impl Default for RankingSection {
+    fn default() -> Self {
+        Self {
+            vector_share: 0.68,
+            lambda: 0.9,
+            pool: 50,
+        }
+    }
+}
+
+/// Handles.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HandlesSection {
+    /// Handles alive at one time for one tenant.
+    pub alive_max: usize,
+}
+
+impl Default for HandlesSection {
+    fn default() -> Self {
+        Self {
+            alive_max: crate::handles::ALIVE_MAX,
+        }
+    }
+}
+
+/// Sessions with the MCP servers behind.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamsSection {
+    /// Longest start of a server, in seconds. The first `npx` or `uvx` of a package downloads it.
+    pub connect_s: u64,
+    /// Longest run without a sign of life, in seconds.
+    pub call_s: u64,
+    /// Longest run altogether, in seconds.
+    pub total_s: u64,
+    /// A session without calls is closed after so many seconds.
+    pub idle_s: u64,
+    /// Sessions at one time.
+    pub total_max: usize,
+    /// Sessions at one time for one tenant.
+    pub tenant_max: usize,
+    /// Longest result, in characters; longer ones are cut and marked.
+    pub result_chars_max: usize,
+    /// Folders with an `installed.json`: servers there start without `npx` or `uvx`.
+    pub installed: Vec<PathBuf>,
+    /// Whether remote servers may be at loopback addresses, over plain `http`.
+    pub allow_loopback: bool,
+}
+
+impl Default for UpstreamsSection {
+    fn default() -> Self {
+        Self {
+            connect_s: 30,
+            call_s: 50,
+            total_s: 50,
+            idle_s: 300,
+            total_max: 64,
+            tenant_max: 16,
+            result_chars_max: 45_000,
+            installed: Vec::new(),
+            allow_loopback: false,
+        }
+    }
+}
+
+/// What one tenant may use; a tenant's own limits go over these.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsSection {
+    /// Searches a minute.
+    pub searches_per_minute: u32,
+    /// Runs a minute.
+    pub runs_per_minute: u32,
+    /// Requests at one time.
+    pub concurrent: usize,
+}
+
+impl Default for LimitsSection {
+    fn default() -> Self {
+        Self {
+            searches_per_minute: 6_000,
+            runs_per_minute: 1_200,
+            concurrent: 64,
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One line of text an event.
+    #[default]
+    Text,
+    /// One JSON object an event.
+    Json,
+}
+
+/// Logging, to standard error.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogSection {
+    /// `error`, `warn`, `info`, `debug`, `trace`, or `target=level` filters.
+    pub level: String,
+    /// How lines look.
+    pub format: LogFormat,
+}
+
+impl Default for LogSection {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Text,
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The desk: what every surface shares. It admits a guest, asks the searcher or the caller, counts
+//! and audits, and gives the answer as the JSON of a tool result.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use crate::call::{CallRequest, Caller, CallerSide};
+use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId};
+use crate::lifecycle::Lifecycle;
+use crate::search::{Answer, Searcher};
+use crate::telemetry::{AuditEvent, Operation, audit, record_operation};
+use crate::tenants::{Activity, LimitReached, Limits, TenantLimits};
+use crate::transport::refusal::Refusal;
+use crate::transport::wire::{self, Candidate, Found};
+
+/// Key in a result's `_meta` that ties it to its search.
+const RUN_ID_META: &str = "toolcrib/workflow_run_id";
+
+/// Who asks: a tenant with its own limits.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// The tenant.
+    pub tenant: Arc<Tenant>,
+    /// Its own limits.
+    pub limits: TenantLimits,
+}
+
+impl Guest {
+    /// The guest of an open server and of the command line.
+    pub fn local() -> Self {
+        Self {
+            tenant: Arc::new(Tenant::local()),
+            limits: TenantLimits::default(),
+        }
+    }
+}
+
+/// Serves all surfaces. Share it by `Arc`.
+#[derive(Debug)]
+pub struct Desk {
+    searcher: Arc<Searcher>,
+    caller: Arc<Caller>,
+    limits: Limits,
+    lifecycle: Lifecycle,
+}
+
+/// The JSON of a tool result, with what the audit wants to know of it.
+struct Reply {
+    result: Map<String, Value>,
+    outcome: &'static str,
+    run_id: Option<RunId>,
+    tool: Option<ToolId>,
+    handle: Option<HandleKey>,
+}
+
+impl Desk {
+    /// A desk over what the program shares.
+    pub fn new(
+        searcher: Arc<Searcher>,
+        caller: Arc<Caller>,
+        limits: Limits,
+        lifecycle: Lifecycle,
+    ) -> Self {
+        Self {
+            searcher,
+            caller,
+            limits,
+            lifecycle,
+        }
+    }
+
+    /// `search_tools`.
+    pub async fn search(
+        &self,
+        guest: &Guest,
+        arguments: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let start = Instant::now();
+        let reply = match self.admit(guest, Activity::Search) {
+            Ok(_permit) => self.search_admitted(guest, arguments).await,
+            Err(refusal) => refusal.into(),
+        };
+        self.close_books(guest, Operation::Search, start.elapsed(), None, reply)
+    }
+
+    /// `run_tool`.
+    pub async fn run(
+        &self,
+        guest: &Guest,
+        mut arguments: Map<String, Value>,
+        side: CallerSide,
+    ) -> Map<String, Value> {
+        let start = Instant::now();
+        let digest = arguments.get("arguments").map(digest);
+        let reply = match self.admit(guest, Activity::Run) {
+            Ok(_permit) => match read_request(&mut arguments) {
+                Ok(request) => self.run_admitted(guest, request, side).await,
+                Err(refusal) => refusal.into(),
+            },
+            Err(refusal) => refusal.into(),
+        };
+        self.close_books(guest, Operation::Run, start.elapsed(), digest, reply)
+    }
+
+    async fn search_admitted(&self, guest: &Guest, arguments: &Map<String, Value>) -> Reply {
+        let text = match arguments.get("query") {
+            Some(Value::String(text)) => text,
+            Some(_) => return Refusal::invalid_query("`query` is not a string").into(),
+            None => return Refusal::invalid_query("`query` is missing").into(),
+        };
+        let query: Query = match text.parse() {
+            Ok(query) => query,
+            Err(error) => return Refusal::invalid_query(&error.to_string()).into(),
+        };
+        match self.searcher.search(&guest.tenant, &query).await {
+            Ok(answer) => Reply {
+                outcome: "ok",
+                run_id: Some(answer.run_id),
+                tool: None,
+                handle: Some(answer.handle.key(&guest.tenant.id)),
+                result: tool_result(&show(&answer), false),
+            },
+            Err(error) => Refusal::of_search(&error).into(),
+        }
+    }
+
+    async fn run_admitted(&self, guest: &Guest, request: CallRequest, side: CallerSide) -> Reply {
+        let handle = request
+            .handle
+            .parse::<Handle>()
+            .ok()
+            .map(|h| h.key(&guest.tenant.id));
+        match self.caller.call(&guest.tenant, request, side).await {
+            Ok(outcome) => {
+                let mut result = outcome.result;
+                if let Some(run_id) = outcome.run_id {
+                    insert_meta(&mut result, RUN_ID_META, run_id.to_string().into());
+                }
+                let failed = result
+                    .get("isError")
+                    .and_then(Value::as_bool)
+                    .unwrap_or(false);
+                Reply {
+                    outcome: if failed { "TOOL_ERROR" } else { "ok" },
+                    run_id: outcome.run_id,
+                    tool: Some(outcome.tool),
+                    handle,
+                    result,
+                }
+            }
+            Err(error) => Reply {
+                handle,
+                ..Refusal::of_call(&error).into()
+            },
+        }
+    }
+
+    fn admit(&self, guest: &Guest, activity: Activity) -> Result<impl Sized, Refusal> {
+        if self.lifecycle.is_stopping() {
+            return Err(Refusal::shutting_down());
+        }
+        self.limits
+            .admit(&guest.tenant.id, guest.limits, activity)
+            .map_err(|limit| match limit {
+                LimitReached::Rate { retry_after } => Refusal::rate_limited(retry_after),
+                LimitReached::Concurrency => Refusal::busy(),
+            })
+    }
+
+    fn close_books(
+        &self,
+        guest: &Guest,
+        operation: Operation,
+        duration: Duration,
+        arguments: Option<String>,
+        reply: Reply,
+    ) -> Map<String, Value> {
+        record_operation(operation, reply.outcome, duration);
+        audit(&AuditEvent {
+            operation: match operation {
+                Operation::Search => "search_tools",
+                Operation::Run => "run_tool",
+            },
+            tenant: &guest.tenant.id,
+            run_id: reply.run_id,
+            handle: reply.handle,
+            tool: reply.tool.as_ref(),
+            arguments,
+            outcome: reply.outcome,
+            duration,
+        });
+        reply.result
+    }
+}
+
+impl From<Refusal> for Reply {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            result: tool_result(&refusal.to_json(), refusal.is_error()),
+            outcome: refusal.code,
+            run_id: refusal.run_id,
+            tool: refusal.tool,
+            handle: None,
+        }
+    }
+}
+
+/// A search's answer as JSON.
+pub fn show(answer: &Answer) -> Value {
+    let candidates: Vec<Candidate<'_>> = answer
+        .picks
+        .iter()
+        .map(|pick| Candidate {
+            server: &pick.server,
+            tool: pick.tool(),
+            secrets: &pick.requires.secrets,
+            config: &pick.requires.config,
+        })
+        .collect();
+    let degraded = answer.degraded.map(|why| why.to_string());
+    wire::search_result(&Found {
+        run_id: answer.run_id,
+        handle: &answer.handle,
+        candidates: &candidates,
+        tools_total: answer.tools_total,
+        degraded: degraded.as_deref(),
+    })
+}
+
+/// Structured content, and the same as text for clients that know text only.
+fn tool_result(body: &Value, is_error: bool) -> Map<String, Value> {
+    let mut result = Map::new();
+    result.insert(
+        "content".into(),
+        json!([{ "type": "text", "text": body.to_string() }]),
+    );
+    result.insert("structuredContent".into(), body.clone());
+    result.insert("isError".into(), is_error.into());
+    result
+}
+
+fn insert_meta(result: &mut Map<String, Value>, key: &str, value: Value) {
+    let meta = result.entry("_meta").or_insert_with(|| json!({}));
+    if let Some(meta) = meta.as_object_mut() {
+        meta.insert(key.to_owned(), value);
+    }
+}
+
+fn read_request(arguments: &mut Map<String, Value>) -> Result<CallRequest, Refusal> {
+    let text = |key: &str| match arguments.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(Refusal::malformed_run(&format!("`{key}` is not a string"))),
+    };
+    let handle = text("capability_token")?;
+    let tool_name = text("tool_name")?;
+    let server_name = text("server_name")?;
+    let run_id = text("workflow_run_id")?;
+    let missing = |key: &str| Refusal::malformed_run(&format!("`{key}` is missing"));
+    Ok(CallRequest {
+        handle: handle.ok_or_else(|| missing("capability_token"))?,
+        tool_name: tool_name.ok_or_else(|| missing("tool_name"))?,
+        server_name,
+        arguments: arguments
+            .remove("arguments")
+            .filter(|value| !value.is_null()),
+        run_id,
+    })
+}
+
+/// First eight hexadecimal digits of the SHA-256 of a value, so that equal calls can be told in
+/// the audit without their content.
+fn digest(value: &Value) -> String {
+    let hash = Sha256::digest(value.to_string().as_bytes());
+    hash.iter()
+        .take(4)
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}

@@ -1,0 +1,48 @@
+//! The admin port: is it alive, is it ready, how is it doing. Never in reach of agents.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+
+use crate::telemetry::metrics_page;
+
+/// Tells how the program is doing.
+pub trait Health: Send + Sync + 'static {
+    /// Whether requests are answered as they should be, and what to say about it.
+    fn readiness(&self) -> (bool, Value);
+
+    /// Sets the gauges before they are read.
+    fn refresh_gauges(&self);
+}
+
+/// `/livez`, `/readyz` and `/metrics`.
+pub fn admin_router(health: Arc<dyn Health>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { Json(json!({ "live": true })) }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(health)
+}
+
+async fn readyz(State(health): State<Arc<dyn Health>>) -> impl IntoResponse {
+    let (ready, details) = health.readiness();
+    let code = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (code, Json(details))
+}
+
+async fn metrics(State(health): State<Arc<dyn Health>>) -> impl IntoResponse {
+    health.refresh_gauges();
+    (
+        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+        metrics_page(),
+    )
+}

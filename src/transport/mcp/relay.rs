@@ -1,0 +1,102 @@
+//! Between rmcp's types and ours: a tool's result on its way out, progress and cancellation of a
+//! run.
+
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
+use rmcp::service::RequestContext;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::call::{CallerSide, Progress};
+
+/// Steps of progress that may wait for a slow client; more are dropped, and the last ones count.
+const PROGRESS_MAX: usize = 16;
+
+/// The result in rmcp's types. A content block of a kind that rmcp does not know goes out as text
+/// that holds its JSON, so that nothing is lost.
+pub(super) fn typed(mut result: Map<String, Value>) -> CallToolResult {
+    let mut typed = CallToolResult::default();
+    if let Some(Value::Array(blocks)) = result.remove("content") {
+        typed.content = blocks.into_iter().map(block).collect();
+    }
+    typed.structured_content = result.remove("structuredContent");
+    typed.is_error = result.get("isError").and_then(Value::as_bool);
+    let meta = result.remove("_meta").filter(Value::is_object);
+    typed.meta = meta.and_then(|meta| serde_json::from_value(meta).ok());
+    typed
+}
+
+fn block(value: Value) -> ContentBlock {
+    let text = value.to_string();
+    serde_json::from_value(value).unwrap_or_else(|_unknown| ContentBlock::text(text))
+}
+
+/// What a run needs of the request: its cancellation, and progress if the client asked for it.
+pub(super) fn caller_side(context: &RequestContext<RoleServer>) -> CallerSide {
+    let progress = context.meta.get_progress_token().map(|token| {
+        let (sender, steps) = mpsc::channel(PROGRESS_MAX);
+        forward_progress(context, token, steps);
+        sender
+    });
+    CallerSide {
+        cancel: context.ct.clone(),
+        progress,
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the task ends with the run, which holds the only sender, and shutdown waits for runs"
+)]
+fn forward_progress(
+    context: &RequestContext<RoleServer>,
+    token: rmcp::model::ProgressToken,
+    mut steps: mpsc::Receiver<Progress>,
+) {
+    let peer = context.peer.clone();
+    tokio::spawn(async move {
+        while let Some(step) = steps.recv().await {
+            let mut params = ProgressNotificationParam::new(token.clone(), step.progress);
+            params.total = step.total;
+            params.message = step.message;
+            if peer.notify_progress(params).await.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_goes_out_as_it_came_in() {
+        let result = json!({
+            "content": [
+                {"type": "text", "text": "a", "annotations": {"priority": 0.5}},
+                {"type": "image", "data": "aGk=", "mimeType": "image/png", "_meta": {"x": 1}},
+                {"type": "resource_link", "uri": "file:///a", "name": "a"},
+                {"type": "resource", "resource": {"uri": "file:///a", "text": "t"}},
+            ],
+            "structuredContent": {"n": [1, null]},
+            "isError": false,
+            "_meta": {"a/b": {"c": 2}},
+        });
+        let mut out = serde_json::to_value(typed(result.as_object().unwrap().clone())).unwrap();
+        out.as_object_mut().unwrap().remove("resultType");
+        assert_eq!(out, result);
+    }
+
+    #[test]
+    fn a_block_of_an_unknown_kind_is_not_lost() {
+        let result = json!({"content": [{"type": "hologram", "voxels": [1]}]});
+        let out = serde_json::to_value(typed(result.as_object().unwrap().clone())).unwrap();
+        assert_eq!(
+            out["content"][0]["text"],
+            r#"{"type":"hologram","voxels":[1]}"#
+        );
+    }
+}

@@ -1,0 +1,102 @@
+"""The conversation that each Python client has with the server.
+
+A client program gives two functions, `list_tools` and `call_tool`; what is
+asked, and what must come back, stands here, and again in conversation.mjs.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+
+MODERN = "2026-07-28"
+QUERY = "echo a message back to me"
+SEARCH_KEYS = {"workflow_run_id", "step", "capability_token", "tool_candidates", "message", "instructions"}
+DEADLINE_S = 60
+
+
+class Mismatch(Exception):
+    """The server said something else than it must."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A tool's result, as the client library hands it over."""
+
+    is_error: bool
+    content: list
+    structured: object
+
+
+def main(client, talk):
+    """Runs `talk(options)`, an async function, and turns its outcome into a line and an exit code."""
+    options = parse_arguments(client)
+    try:
+        asyncio.run(asyncio.wait_for(talk(options), DEADLINE_S))
+    except Exception as error:
+        print(f"failed {client} {options.era}: {reason(error)}", file=sys.stderr)
+        sys.exit(1)
+    print(f"ok {client} {options.era}")
+
+
+def parse_arguments(client):
+    parser = argparse.ArgumentParser(description=f"Tests a running server with {client}.")
+    parser.add_argument("--era", choices=["modern", "legacy"], default="modern")
+    parser.add_argument("server", nargs="+", help="its URL, or after `--` the command line of a stdio server")
+    options = parser.parse_args()
+    options.url = options.server[0] if options.server[0].startswith(("http://", "https://")) else None
+    token = os.environ.get("TOOLCRIB_BEARER")
+    options.headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return options
+
+
+def check_era(options, version):
+    is_modern = version is not None and version >= MODERN
+    expect("protocol version", is_modern, options.era == "modern", f"the server speaks {version}")
+
+
+async def converse(client, list_tools, call_tool):
+    expect("tools", sorted(await list_tools()), ["run_tool", "search_tools"])
+
+    found = await call_tool("search_tools", {"query": QUERY})
+    expect("`isError` of search_tools", found.is_error, False, found)
+    search = found.structured
+    missing = SEARCH_KEYS - set(search or {})
+    expect("keys missing in structuredContent of search_tools", sorted(missing), [], search)
+    candidates = [(one["server_name"], one["tool_details"]["name"]) for one in search["tool_candidates"]]
+    expect("`everything`/`echo` is a candidate", ("everything", "echo") in candidates, True, candidates)
+
+    words = f"hello from {client}"
+    arguments = {
+        "capability_token": search["capability_token"],
+        "tool_name": "echo",
+        "server_name": "everything",
+        "arguments": {"message": words},
+    }
+    echoed = await call_tool("run_tool", arguments)
+    expect("`isError` of run_tool", echoed.is_error, False, echoed)
+    expect("content of run_tool", [texts(block) for block in echoed.content], [("text", f"Echo: {words}")])
+
+    refused = await call_tool("run_tool", arguments)
+    expect("`isError` of run_tool with a used handle", refused.is_error, True, refused)
+    code = (refused.structured or {}).get("error")
+    expect("`error` of run_tool with a used handle", code, "INVALID_TOKEN", refused)
+
+
+def texts(block):
+    return (block.type, getattr(block, "text", None))
+
+
+def expect(what, got, wanted, seen=None):
+    if got != wanted:
+        raise Mismatch(f"{what}: wanted {wanted!r}, got {got!r}" + (f"; {seen}" if seen is not None else ""))
+
+
+def reason(error):
+    """The innermost cause: client libraries wrap theirs in exception groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return f"no end after {DEADLINE_S} s"
+    return str(error) if isinstance(error, Mismatch) else f"{type(error).__name__}: {error}"

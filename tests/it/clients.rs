@@ -1,0 +1,147 @@
+//! Real MCP clients against the real program: they list, search, run `echo` of the everything
+//! server, get its content back, and are refused the same handle a second time.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::program::{Folder, Program, clients_folder, finish, has_servers, root};
+
+/// Longest a client may take.
+const CLIENT_MAX: Duration = Duration::from_secs(60);
+
+fn client(program: &str, args: &[&str]) -> Option<Command> {
+    let folder = clients_folder();
+    if !folder.join("installed.json").is_file() {
+        println!("skipped {program}: no clients, `make clients` installs them");
+        return None;
+    }
+    let script = root().join("tests/clients").join(program);
+    let is_python = program.ends_with(".py");
+    let runtime = match is_python {
+        true => folder.join("python/bin/python"),
+        false => "node".into(),
+    };
+    let there = match is_python {
+        true => runtime.is_file(),
+        false => folder.join("node_modules").is_dir(),
+    };
+    if !there {
+        println!("skipped {program}: its runtime is not installed");
+        return None;
+    }
+    let mut command = Command::new(runtime);
+    command
+        .arg(script)
+        .args(args)
+        .env("TOOLCRIB_CLIENTS", folder)
+        .env("NO_PROXY", "127.0.0.1");
+    Some(command)
+}
+
+fn over_http(program: &str, era: Option<&str>) {
+    if !has_servers(program) {
+        return;
+    }
+    let era: Vec<&str> = era.map(|era| vec!["--era", era]).unwrap_or_default();
+    let Some(mut command) = client(program, &era) else {
+        return;
+    };
+    let folder = Folder::new();
+    let add = folder.run(&["tenant", "add", "a"]);
+    let text = String::from_utf8(add.stdout).unwrap();
+    let key = text
+        .lines()
+        .find_map(|line| line.strip_prefix("bearer: "))
+        .unwrap();
+    let server = Program::start(&folder, &[("TOOLCRIB_MODEL__ENABLED", "false")]);
+    command.arg(&server.url).env("TOOLCRIB_BEARER", key);
+    let (code, output) = finish(&mut command, CLIENT_MAX);
+    assert_eq!(code, Some(0), "{output}\n{}", server.log());
+    assert!(output.contains("ok "), "{output}");
+}
+
+fn on_streams(program: &str, era: Option<&str>) {
+    if !has_servers(program) {
+        return;
+    }
+    let era: Vec<&str> = era.map(|era| vec!["--era", era]).unwrap_or_default();
+    let Some(mut command) = client(program, &era) else {
+        return;
+    };
+    let folder = Folder::new();
+    let home = format!("TOOLCRIB_HOME={}", folder.path().display());
+    let program = env!("CARGO_BIN_EXE_toolcrib");
+    // `env` hands the settings on, since clients start servers with a clean environment.
+    command.args([
+        "--",
+        "env",
+        &home,
+        "TOOLCRIB_MODEL__ENABLED=false",
+        program,
+        "serve",
+        "--stdio",
+    ]);
+    let (code, output) = finish(&mut command, CLIENT_MAX);
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("ok "), "{output}");
+}
+
+#[test]
+fn python_sdk_modern() {
+    over_http("python_mcp.py", Some("modern"));
+}
+
+#[test]
+fn python_sdk_legacy() {
+    over_http("python_mcp.py", Some("legacy"));
+}
+
+#[test]
+fn python_sdk_on_streams_modern() {
+    on_streams("python_mcp.py", Some("modern"));
+}
+
+#[test]
+fn python_sdk_on_streams_legacy() {
+    on_streams("python_mcp.py", Some("legacy"));
+}
+
+#[test]
+fn fastmcp_client() {
+    over_http("fastmcp_client.py", None);
+}
+
+#[test]
+fn typescript_sdk_v2_modern() {
+    over_http("ts_v2.mjs", Some("modern"));
+}
+
+#[test]
+fn typescript_sdk_v2_legacy() {
+    over_http("ts_v2.mjs", Some("legacy"));
+}
+
+#[test]
+fn typescript_sdk_v2_on_streams() {
+    on_streams("ts_v2.mjs", Some("modern"));
+}
+
+#[test]
+fn typescript_sdk_v1() {
+    over_http("ts_v1.mjs", None);
+}
+
+#[test]
+fn inspector_strict_modern() {
+    over_http("inspector.mjs", Some("modern"));
+}
+
+#[test]
+fn inspector_strict_legacy() {
+    over_http("inspector.mjs", Some("legacy"));
+}
+
+#[test]
+fn mcp_remote() {
+    over_http("mcp_remote.mjs", None);
+}
