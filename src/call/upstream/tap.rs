@@ -147,3 +147,83 @@ impl ClientHandler for Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, PingRequest};
+
+    use super::*;
+
+    const RESULT: &str =
+        r#"{"content":[{"type":"text","text":"a","more":1}],"unknown":{"b":null}}"#;
+
+    /// A tap that waits for the results of a call, 5, and of a ping, 6.
+    fn tap() -> Tap {
+        let tap = Tap::default();
+        let call = CallToolRequest::new(CallToolRequestParams::new("x"));
+        let ping = PingRequest::default();
+        tap.outgoing(&JsonRpcMessage::request(
+            ClientRequest::CallToolRequest(call),
+            NumberOrString::Number(5),
+        ));
+        tap.outgoing(&JsonRpcMessage::request(
+            ClientRequest::PingRequest(ping),
+            NumberOrString::Number(6),
+        ));
+        tap
+    }
+
+    fn result(message: Option<ServerJsonRpcMessage>) -> ServerResult {
+        match message {
+            Some(JsonRpcMessage::Response(response)) => response.result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_calls_result_is_kept_whole_and_others_are_typed() {
+        let tap = tap();
+        for id in ["5", "\"5\""] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
+            let kept = Tap::open(result(tap.incoming(line.as_bytes()))).unwrap();
+            assert_eq!(kept.to_string(), RESULT);
+        }
+        let line = br#"{"jsonrpc":"2.0","id":6,"result":{}}"#;
+        let typed = result(tap.incoming(line));
+        assert!(matches!(typed, ServerResult::EmptyResult(_)), "{typed:?}");
+        tap.forget(
+            &NumberOrString::Number(5),
+            &ProgressToken(NumberOrString::Number(0)),
+        );
+        let line = format!(r#"{{"jsonrpc":"2.0","id":5,"result":{RESULT}}}"#);
+        let late = result(tap.incoming(line.as_bytes()));
+        assert!(!matches!(late, ServerResult::CustomResult(_)), "{late:?}");
+    }
+
+    #[test]
+    fn a_sealed_result_reads_to_the_same() {
+        let tap = tap();
+        let text = format!(r#"{{"jsonrpc":"2.0","id":5,"result":{RESULT}}}"#);
+        let sealed = tap.sealed(&text).unwrap();
+        let message: ServerJsonRpcMessage = serde_json::from_str(&sealed).unwrap();
+        assert_eq!(
+            Tap::open(result(Some(message))).unwrap().to_string(),
+            RESULT
+        );
+        assert_eq!(tap.sealed(r#"{"jsonrpc":"2.0","id":6,"result":{}}"#), None);
+        assert_eq!(tap.sealed(r#"{"jsonrpc":"2.0","method":"x"}"#), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}", id in any::<i64>()) {
+            let tap = tap();
+            let result = serde_json::Value::from(text.as_str());
+            for line in [text.clone(), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)] {
+                tap.incoming(line.as_bytes());
+                tap.sealed(&line);
+            }
+        }
+    }
+}
