@@ -8,7 +8,10 @@
 
 mod program;
 mod call;
+mod hostile;
 mod remote;
+mod reference;
+mod soak;
 mod catalog;
 mod wire;
 mod server;
