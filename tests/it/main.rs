@@ -3,7 +3,9 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test ends at the first surprise"
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test ends at the first surprise, says what it skips, and waits for other processes"
 )]
 
 mod program;
