@@ -57,7 +57,7 @@ check: ## Format, lints, documentation, licences.
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items --quiet
-	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; \
+	@if command -v cargo-deny >/dev/null; then cargo deny --offline check --config .config/deny.toml bans licenses sources; \
 	else echo "note: cargo-deny is not installed, so licences and sources are not checked"; fi
 
 eval: build models ## Measures search quality on the labelled queries in LABELLED (a folder).

@@ -24,7 +24,7 @@ fn client(program: &str, args: &[&str]) -> Option<Command> {
     };
     let there = match is_python {
         true => runtime.is_file(),
-        false => folder.join("node_modules").is_dir(),
+        false => folder.join("npm/node_modules").is_dir(),
     };
     if !there {
         println!("skipped {program}: its runtime is not installed");
