@@ -5,6 +5,7 @@
 //! those are told apart by their real vectors. Building takes one pass.
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice, ParallelSliceMut};
 
 use crate::domain::{Embedding, Slot};
 use crate::search::nearest::Matrix;
@@ -14,6 +15,10 @@ use crate::search::scope;
 const WORD: usize = 64;
 /// Words of a code that are compared in one fixed step: 384 dimensions.
 const STEP: usize = 6;
+/// From how many codes on several threads compare.
+const PARALLEL_FROM: usize = 200_000;
+/// Codes that one thread takes at a time.
+const PART: usize = 1 << 15;
 
 /// The signs of all vectors, by slot.
 #[derive(Debug)]
@@ -44,11 +49,22 @@ impl Codes {
     ) -> Vec<Slot> {
         let query = signs(query.as_slice(), self.words);
         let mut differing = vec![0_u16; self.bits.len() / self.words.max(1)];
-        Arch::new().dispatch(Compare {
-            bits: &self.bits,
-            query: &query,
-            differing: &mut differing,
-        });
+        let arch = Arch::new();
+        let compare = |bits: &[u64], differing: &mut [u16]| {
+            arch.dispatch(Compare {
+                bits,
+                query: &query,
+                differing,
+            });
+        };
+        if differing.len() < PARALLEL_FROM {
+            compare(&self.bits, &mut differing);
+        } else {
+            // Each slot's count is its own: the order of threads changes nothing.
+            let bits = self.bits.par_chunks(PART * self.words);
+            bits.zip(differing.par_chunks_mut(PART))
+                .for_each(|(bits, differing)| compare(bits, differing));
+        }
         let may = |at: usize| allowed.is_none_or(|bits| scope::has(bits, Slot::new(at)));
         let mut counts = vec![0_usize; self.words * WORD + 1];
         for (at, differing) in differing.iter().enumerate() {

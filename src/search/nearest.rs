@@ -16,7 +16,7 @@ use crate::search::scope::Allowed;
 /// graph would visit mostly what it must not return.
 const SCAN_ONE_IN: usize = 4;
 /// The codes put forward at least one tool in this many.
-const SHORTLIST_ONE_IN: usize = 250;
+const SHORTLIST_ONE_IN: usize = 200;
 /// Numbers that are multiplied side by side; the compiler turns each group into SIMD.
 const LANES: usize = 32;
 
