@@ -23,6 +23,7 @@ mod embedder;
 mod vectors;
 mod nearest;
 mod graph;
+mod codes;
 mod scope;
 mod index;
 mod candidates;
@@ -31,6 +32,7 @@ mod diversify;
 mod answer;
 mod explain;
 mod baseline;
+mod scale;
 #[cfg(test)]
 mod sample;
 
@@ -59,6 +61,7 @@ pub use self::graph::DumpGraphError;
 pub use self::index::{BuildIndexError, Index, Progress};
 pub use self::model::{LoadModelError, ModelFiles, Pooling, RunModelError};
 pub use self::ranking::{PICKS_MAX, Ranking, VECTOR_SHARE};
+pub use self::scale::{Scale, Way, measure};
 pub use self::vectors::{UseCacheError, VectorCache};
 
 /// Why a search gave no tools.
