@@ -2,7 +2,7 @@
 
 use crate::domain::{Embedding, Slot};
 use crate::search::index::{Index, Vectors};
-use crate::search::keywords::{Fields, Keywords};
+use crate::search::keywords::{Fields, Keywords, Posting};
 use crate::search::nearest::Near;
 use crate::search::ranking::Ranking;
 use crate::search::reading::Reading;
@@ -156,7 +156,7 @@ impl Words {
             let Some(posting) = keywords.find(term.at, slot) else {
                 continue;
             };
-            let worth = term.idf * place(posting.fields);
+            let worth = term.idf * place(posting);
             words.bm25 += posting.weight * term.idf;
             words.evidence += worth;
             if let Some(given) = given.get_mut(at) {
@@ -174,12 +174,16 @@ impl Words {
     }
 }
 
-/// What a term is worth by where it stands.
-fn place(fields: Fields) -> f32 {
-    if fields.has(Fields::NAME) || fields.has(Fields::SERVER) || fields.has(Fields::TEXT) {
+/// What a term is worth by where it stands. In a long description words stand by chance: there
+/// a term counts no more than BM25 gives it.
+fn place(posting: Posting) -> f32 {
+    let fields = posting.fields;
+    if fields.has(Fields::NAME) || fields.has(Fields::SERVER) {
         1.0
+    } else if fields.has(Fields::TEXT) {
+        posting.weight.min(1.0)
     } else if fields.has(Fields::ARGUMENTS) {
-        0.7
+        0.7 * posting.weight.min(1.0)
     } else {
         0.3
     }
