@@ -3,6 +3,7 @@
 mod builtin;
 pub mod manifest;
 mod load;
+pub mod scan;
 
 pub use self::builtin::builtin;
 pub use self::load::{Loaded, ReadFolderError, SourceFile, load, read_folder};
