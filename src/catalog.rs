@@ -4,6 +4,10 @@ mod builtin;
 pub mod manifest;
 mod load;
 pub mod scan;
+pub mod import;
+pub mod pins;
+pub mod diff;
+pub mod snapshot;
 
 pub use self::builtin::builtin;
 pub use self::load::{Loaded, ReadFolderError, SourceFile, load, read_folder};

@@ -5,6 +5,7 @@
 //! instructions said". Found on real definitions and on the hostile ones in `tests/data/hostile`.
 
 mod table;
+mod phrases;
 
 use std::sync::LazyLock;
 
@@ -114,7 +115,7 @@ pub(super) fn scan(place: &str, text: &str) -> Vec<Finding> {
             found(rule.severity, rule.kind, &excerpt.join(" "));
         }
     }
-    for (kind, severity, phrase) in table::PHRASES {
+    for (kind, severity, phrase) in phrases::PHRASES {
         if folded.contains(phrase) {
             found(*severity, *kind, phrase);
         }
