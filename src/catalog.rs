@@ -8,6 +8,7 @@ pub mod import;
 pub mod pins;
 pub mod diff;
 pub mod snapshot;
+pub mod refresh;
 
 pub use self::builtin::builtin;
 pub use self::load::{Loaded, ReadFolderError, SourceFile, load, read_folder};
