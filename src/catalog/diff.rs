@@ -108,8 +108,8 @@ impl Change {
         };
         let mut changes = Vec::new();
         match (&held.head, published) {
-            (Some(head), Some(published)) => {
-                let fields = fields(&head_json(published), &head_json(head));
+            (Some(next), Some(published)) => {
+                let fields = fields(&head_json(published), &head_json(next));
                 changes.push(Self::ChangedServer(name.clone(), fields));
             }
             (Some(_), None) => changes.push(Self::NewServer(name.clone())),

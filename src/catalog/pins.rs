@@ -157,7 +157,6 @@ pub fn judge(policy: Policy, before: Before<'_>, read: Server, known: &KnownName
         .filter(|tool| !present.contains(tool.name()))
         .map(|tool| (nameless(tool), *tool))
         .collect();
-    let flagged = |findings: &[Finding]| worst(findings) == Some(Severity::High);
     let trusting = policy == Policy::Pin;
     let mut judged = Vec::new();
     let mut held = Held::default();
@@ -178,7 +177,7 @@ pub fn judge(policy: Policy, before: Before<'_>, read: Server, known: &KnownName
             None => {
                 let renamed = gone.get(&nameless(tool));
                 let welcome = before.is_first_sight() || renamed.is_some();
-                if trusting && welcome && !flagged(&scan_tool(tool, known)) {
+                if trusting && welcome && !is_flagged(&scan_tool(tool, known)) {
                     judged.push(tool.clone());
                     continue;
                 }
@@ -193,31 +192,49 @@ pub fn judge(policy: Policy, before: Before<'_>, read: Server, known: &KnownName
         let tool = tool.clone();
         held.tools.push(HeldTool { change, tool });
     }
-    let head = judge_head(policy, before, &read, known);
-    if head.as_ref().is_none_or(|head| !is_same_head(head, &read)) {
+    let published = judge_head(policy, before, &read, known);
+    if published
+        .as_ref()
+        .is_none_or(|server| !is_same_head(server, &read))
+    {
         held.head = Some(Arc::new(without_tools(&read)));
     }
-    let published = head.map(|head| {
-        let provenance = match held.head {
-            Some(_) => head.provenance.clone(),
-            None => read.provenance.clone(),
+    let Some(mut published) = published else {
+        hold_rest(&mut held, &read);
+        return Judged {
+            published: None,
+            held,
         };
-        Arc::new(Server {
-            tools: judged,
-            provenance,
-            ..head
-        })
-    });
-    // Without its server no tool is let in: what would have been is new.
-    if published.is_none() {
-        let waiting: HashSet<ToolName> = held.tools.iter().map(|h| h.tool.name().clone()).collect();
-        let rest = read.tools.iter().filter(|t| !waiting.contains(t.name()));
-        held.tools.extend(rest.map(|tool| HeldTool {
-            change: HeldChange::New,
-            tool: tool.clone(),
-        }));
+    };
+    if held.head.is_none() {
+        published.provenance = read.provenance;
     }
-    Judged { published, held }
+    published.tools = judged;
+    Judged {
+        published: Some(Arc::new(published)),
+        held,
+    }
+}
+
+fn is_flagged(findings: &[Finding]) -> bool {
+    worst(findings) == Some(Severity::High)
+}
+
+/// Without its server no tool is let in: what would have been is new.
+fn hold_rest(held: &mut Held, read: &Server) {
+    let waiting: HashSet<ToolName> = held
+        .tools
+        .iter()
+        .map(|held| held.tool.name().clone())
+        .collect();
+    let rest = read
+        .tools
+        .iter()
+        .filter(|tool| !waiting.contains(tool.name()));
+    held.tools.extend(rest.map(|tool| HeldTool {
+        change: HeldChange::New,
+        tool: tool.clone(),
+    }));
 }
 
 /// The server itself as it is published, its tools not looked at; `None` while it waits.
@@ -230,7 +247,7 @@ fn judge_head(
     if let Some(published) = before.published {
         return Some(without_tools(published));
     }
-    let clean = worst(&scan_server(read, known)) != Some(Severity::High);
+    let clean = !is_flagged(&scan_server(read, known));
     let welcome = policy == Policy::Pin && before.is_first_sight() && clean;
     welcome.then(|| without_tools(read))
 }
@@ -248,12 +265,12 @@ pub fn approve(
         return None;
     }
     let mut server = match (published, &held.head) {
-        (Some(published), Some(head)) if only.is_none() => Server {
+        (Some(published), Some(next)) if only.is_none() => Server {
             tools: published.tools.clone(),
-            ..Server::clone(head)
+            ..Server::clone(next)
         },
         (Some(published), _) => published.clone(),
-        (None, Some(head)) => Server::clone(head),
+        (None, Some(next)) => Server::clone(next),
         (None, None) => return None,
     };
     if only.is_none() || published.is_none() {

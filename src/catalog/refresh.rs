@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use crate::catalog::diff::Change;
 use crate::catalog::pins::Policy;
@@ -185,11 +185,11 @@ impl RefreshJob {
     async fn read_all(&self, before: &Snapshot) -> Vec<read::Reading> {
         let fetcher = Fetcher::new(self.options.fetch.clone());
         let limits = &self.options.read;
-        let fetcher = &fetcher;
-        let readings = self.options.sources.iter().map(|source| {
-            let seen = before.source(&source.name).map(|state| state.seen.clone());
-            async move { read::read(source, seen.as_ref(), fetcher, limits).await }
-        });
+        let mut readings = Vec::with_capacity(self.options.sources.len());
+        for source in &self.options.sources {
+            let seen = before.source(&source.name).map(|state| &state.seen);
+            readings.push(read::read(source, seen, &fetcher, limits).boxed());
+        }
         futures::stream::iter(readings)
             .buffered(TOGETHER)
             .collect()

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use crate::catalog::pins::Held;
 use crate::domain::{Server, ServerName};
 
+pub(super) use self::file::hex;
 pub use self::file::{ChangeSnapshotError, ReadSnapshotError, SnapshotFile};
 pub use self::record::{
     ReadRecordError, server_from_json, server_to_json, tool_from_json, tool_to_json,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::catalog::import::{self, Document, Format};
 use crate::catalog::refresh::fetch::{FetchError, Fetched, Fetcher};
 use crate::catalog::refresh::source::{Origin, Source};
-use crate::catalog::snapshot::Seen;
+use crate::catalog::snapshot::{Seen, hex};
 use crate::domain::{Server, ServerName};
 
 /// Endings of the files that are read below a folder.
@@ -116,12 +116,12 @@ async fn try_read(
 ) -> Result<Reading, ReadSourceError> {
     let (documents, mut next) = match &source.origin {
         Origin::Url(url) => {
-            let fetched = fetcher.fetch(url, seen).await;
-            let fetched = fetched.map_err(|error| ReadSourceError::Fetch {
+            let answer = fetcher.fetch(url, seen).await;
+            let answer = answer.map_err(|error| ReadSourceError::Fetch {
                 url: url.to_string(),
                 source: error,
             })?;
-            let (text, next) = match fetched {
+            let (text, next) = match answer {
                 Fetched::NotModified => return Ok(Reading::Unchanged),
                 Fetched::Document(text, next) => (text, next),
             };
@@ -203,8 +203,7 @@ fn digest(format: Format, documents: &[Document]) -> String {
             hash.update(text);
         }
     }
-    let bytes = hash.finalize();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 /// One file, or all files below a folder, by path.

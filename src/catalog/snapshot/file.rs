@@ -65,8 +65,11 @@ pub struct ChangeSnapshotError {
 pub struct SnapshotFile {
     path: PathBuf,
     /// The last one read or written, by its header.
-    last: Arc<Mutex<Option<(String, Arc<Snapshot>)>>>,
+    last: Arc<Mutex<Option<Known>>>,
 }
+
+/// A snapshot by its header.
+type Known = (String, Arc<Snapshot>);
 
 impl SnapshotFile {
     /// A snapshot that need not exist yet.
@@ -220,7 +223,8 @@ fn read(path: &Path) -> Result<(String, Snapshot), ReadSnapshotError> {
     Ok((header, read_body(&text)?))
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal.
+pub(in crate::catalog) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string does not fail.

@@ -199,7 +199,7 @@ pub fn tool_from_json(json: &Value) -> Result<Tool, ReadRecordError> {
         (Some(schema), _) => return Err(ReadRecordError::at("input_schema", schema)),
     };
     let mut definition = Definition::new(parsed(json, "name")?, text(json, "description"), input);
-    definition.title = text(json, "title").to_owned();
+    definition.title = String::from(text(json, "title"));
     let output = json.get("output_schema");
     let output = output.or_else(|| json.get("outputSchema"));
     definition.output_schema = output.filter(|schema| !schema.is_null()).cloned();
