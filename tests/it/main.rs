@@ -16,4 +16,6 @@ mod tenants;
 mod shutdown;
 mod clients;
 mod cli;
+mod refresh;
+mod quarantine;
 mod tidy;
