@@ -3,6 +3,12 @@
 mod builtin;
 pub mod manifest;
 mod load;
+pub mod scan;
+pub mod import;
+pub mod pins;
+pub mod diff;
+pub mod snapshot;
+pub mod refresh;
 
 pub use self::builtin::builtin;
 pub use self::load::{Loaded, ReadFolderError, SourceFile, load, read_folder};

@@ -65,6 +65,7 @@ impl App {
             open,
         };
         self.spawn_upkeep();
+        self.spawn_refreshing(true);
         let serving = self.spawn_server(mcp_listener, mcp);
         let admin = self.spawn_server(admin_listener, admin);
         started(listening);
@@ -94,6 +95,7 @@ impl App {
             }
         };
         self.spawn_upkeep();
+        self.spawn_refreshing(false);
         let surface = Surface::of_resident(Arc::clone(&self.desk), guest);
         let served = surface.serve_stdio(&self.lifecycle).await;
         self.lifecycle.stop();

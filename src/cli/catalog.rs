@@ -1,11 +1,15 @@
 //! `toolcrib catalog`
 
+mod refresh;
+mod waiting;
+
 use std::path::PathBuf;
 
 use anyhow::bail;
 use serde_json::{Value, json};
 
 use crate::app::Place;
+use crate::catalog::scan::{KnownNames, Severity, scan_catalog, worst};
 use crate::catalog::{Loaded, load, read_folder};
 use crate::cli::Outcome;
 use crate::cli::output::Output;
@@ -27,7 +31,8 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Names every fault of the catalog files, with line and remedy. Exit code 3 if there is any.
+    /// Names every fault of the catalog files, with line and remedy, and what looks suspicious.
+    /// Exit code 3 if there is any fault.
     Check {
         /// Files or folders to check instead of the configured catalog.
         paths: Vec<PathBuf>,
@@ -35,21 +40,32 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Reads the configured sources again, and publishes what changed.
+    Refresh(refresh::Args),
+    /// Shows what waits to be approved. Exit code 3 if anything does.
+    Diff(waiting::DiffArgs),
+    /// Lets in what waits.
+    Approve(waiting::ApproveArgs),
 }
 
-pub(super) fn run(place: &Place, command: &Command, out: Output) -> anyhow::Result<Outcome> {
+pub(super) async fn run(place: Place, command: &Command, out: Output) -> anyhow::Result<Outcome> {
     match command {
-        Command::List { json } => list(&load(&place.catalog_sources()?), *json, out),
-        Command::Show { name, json } => show(&load(&place.catalog_sources()?), name, *json, out),
+        Command::Refresh(args) => refresh::run(place, args, out).await,
+        Command::Diff(args) => waiting::diff(&place, args, out),
+        Command::Approve(args) => waiting::approve(&place, args, out),
+        Command::List { json } => list(&place.published_catalog()?, *json, out),
+        Command::Show { name, json } => show(&place.published_catalog()?, name, *json, out),
         Command::Check { paths, json } => {
-            let sources = match paths.is_empty() {
-                true => place.catalog_sources()?,
-                false => paths
-                    .iter()
-                    .map(|path| read_folder(path))
-                    .collect::<Result<_, _>>()?,
+            let loaded = match paths.is_empty() {
+                true => place.published_catalog()?,
+                false => load(
+                    &paths
+                        .iter()
+                        .map(|path| read_folder(path))
+                        .collect::<Result<Vec<_>, _>>()?,
+                ),
             };
-            check(&load(&sources), *json, out)
+            check(&loaded, *json, out)
         }
     }
 }
@@ -257,6 +273,24 @@ fn print_tool(tool: &Tool, out: Output) {
     }
 }
 
+/// What the scanner says of the catalog, worth a look or worse.
+fn print_findings(loaded: &Loaded, out: Output) {
+    let known = KnownNames::of(&loaded.catalog);
+    for suspicion in scan_catalog(&loaded.catalog, &known) {
+        if worst(&suspicion.findings) < Some(Severity::Medium) {
+            continue;
+        }
+        for finding in &suspicion.findings {
+            let line = format!("{}: {finding}", suspicion.of);
+            match finding.severity {
+                Severity::High => out.line(out.bad(&line)),
+                Severity::Medium => out.line(line),
+                Severity::Low => out.line(out.dim(&line)),
+            }
+        }
+    }
+}
+
 fn check(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
     if json {
         let row = |fault: &crate::catalog::manifest::Fault| {
@@ -268,6 +302,7 @@ fn check(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
         for fault in &loaded.faults {
             out.line(fault.to_string());
         }
+        print_findings(loaded, out);
         let (servers, tools) = (loaded.catalog.servers().len(), loaded.catalog.len());
         out.note(match loaded.faults.len() {
             0 => format!("{servers} servers and {tools} tools, no fault"),

@@ -21,4 +21,6 @@ mod tenants;
 mod shutdown;
 mod clients;
 mod cli;
+mod refresh;
+mod quarantine;
 mod tidy;
