@@ -67,7 +67,7 @@ LABELLED_CATALOG ?= ../shared/catalogs/merged/catalog.jsonl
 
 eval: build models ## Measures search quality on the labelled queries of LABELLED, against baselines and gate.
 	@test -d "$(LABELLED)" || { echo "no labelled queries: set LABELLED to a folder of SET.queries.jsonl"; exit 1; }
-	$(TOOLCRIB) eval --all $(LABELLED) --catalog $(LABELLED_CATALOG) --baselines --gate tests/quality/gate.json
+	$(TOOLCRIB) eval --all $(LABELLED) --catalog $(LABELLED_CATALOG) --baselines --gate docs/eval-gate.json
 
 bench: models ## Runs the benchmarks.
 	cargo bench --locked

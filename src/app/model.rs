@@ -49,28 +49,28 @@ pub async fn load_embedder(place: &Place) -> anyhow::Result<(Option<Embedder>, M
         tracing::warn!(model = %pin.name, "model is not fetched; ranking by keywords");
         return Ok((None, ModelState::Missing { reason }));
     }
-    let Some(embedder) = load_one(&models, pin, section.threads).await? else {
+    let second = models.pins().model(&section.multilingual);
+    let second = second.filter(|second| models.is_present(&second.bundle));
+    // Side by side: the second model takes a second to load.
+    let (embedder, second) = tokio::try_join!(load_one(&models, pin, section.threads), async {
+        match second {
+            Some(second) => load_one(&models, second, section.threads).await,
+            None => Ok(None),
+        }
+    })?;
+    let Some(embedder) = embedder else {
         let reason = format!(
             "model `{}` does not load: run `toolcrib models verify`",
             pin.name
         );
         return Ok((None, ModelState::Missing { reason }));
     };
-    let second = models.pins().model(&section.multilingual);
-    let second = second.filter(|second| models.is_present(&second.bundle));
     let embedder = match second {
-        Some(second) => match load_one(&models, second, section.threads).await? {
-            Some(second) => embedder.with_multilingual(second),
-            None => embedder,
-        },
+        Some(second) => embedder.with_multilingual(second),
         None => embedder,
     };
-    Ok((
-        Some(embedder),
-        ModelState::Loaded {
-            name: pin.name.clone(),
-        },
-    ))
+    let name = pin.name.clone();
+    Ok((Some(embedder), ModelState::Loaded { name }))
 }
 
 async fn load_one(

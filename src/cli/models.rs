@@ -19,7 +19,7 @@ pub(super) enum Command {
     },
     /// Fetches models by pinned version and SHA-256, with `python3 -m pip`, and the ONNX runtime.
     Fetch {
-        /// Models to fetch; the configured ones when none is named.
+        /// Models to fetch; the configured one when none is named.
         names: Vec<String>,
     },
     /// Checks the SHA-256 of all fetched files. Exit code 3 if one is not as pinned.
@@ -32,7 +32,7 @@ pub(super) async fn run(place: &Place, command: Command, out: Output) -> anyhow:
         Command::List { json } => list(&models, json, out),
         Command::Fetch { names } => {
             let names = if names.is_empty() {
-                configured(place)
+                vec![place.config.model.name.clone()]
             } else {
                 names
             };
@@ -40,17 +40,6 @@ pub(super) async fn run(place: &Place, command: Command, out: Output) -> anyhow:
         }
         Command::Verify => Ok(verify(&models, out)),
     }
-}
-
-/// The models that the configuration uses.
-fn configured(place: &Place) -> Vec<String> {
-    let section = &place.config.model;
-    let names = [&section.name, &section.multilingual];
-    names
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .cloned()
-        .collect()
 }
 
 fn list(models: &Models, json: bool, out: Output) -> anyhow::Result<Outcome> {

@@ -112,8 +112,8 @@ pub struct ModelSection {
     pub enabled: bool,
     /// Name of the model in `toolcrib models list`.
     pub name: String,
-    /// Name of the second model, for queries that are not English; used where it is fetched,
-    /// empty for none.
+    /// Name of the second model, for queries that are not English; used where it is fetched
+    /// (`toolcrib models fetch e5-multilingual`), empty for none.
     pub multilingual: String,
     /// Threads of one inference.
     pub threads: usize,
@@ -124,7 +124,7 @@ impl Default for ModelSection {
         Self {
             enabled: true,
             name: "minilm-int8".to_owned(),
-            multilingual: String::new(),
+            multilingual: "e5-multilingual".to_owned(),
             threads: 2,
         }
     }

@@ -21,6 +21,7 @@ mod tenants;
 mod shutdown;
 mod clients;
 mod cli;
+mod quality;
 mod refresh;
 mod quarantine;
 mod tidy;
