@@ -138,10 +138,14 @@ impl App {
             }
         });
         let (lifecycle, handles) = (self.lifecycle.clone(), Arc::clone(&self.handles));
+        let caller = Arc::clone(&self.caller);
         self.lifecycle.spawn(async move {
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep(SWEEP_EVERY) => { handles.sweep(); }
+                    () = tokio::time::sleep(SWEEP_EVERY) => {
+                        handles.sweep();
+                        caller.sweep();
+                    }
                     () = lifecycle.stopping() => return,
                 }
             }
