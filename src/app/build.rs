@@ -86,6 +86,10 @@ impl IndexJob {
     ) -> anyhow::Result<Vectors> {
         let _one = self.builder.turn.lock().await;
         let present: Arc<Index> = self.searcher.index();
+        if present.has_vectors() {
+            // A refresh was first.
+            return Ok(Vectors::Published);
+        }
         let Some(index) = self.builder.vectors(&present, progress).await? else {
             return Ok(Vectors::NoModel);
         };

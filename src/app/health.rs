@@ -85,7 +85,7 @@ impl Health for AppHealth {
         let round = self
             .0
             .lifecycle
-            .spawn(async move { app.refresh(&[]).await });
+            .spawn(async move { app.refresh(&[], &|_, _| ()).await });
         Box::pin(async move {
             match round.await {
                 Ok(Ok(report)) => Ok(report_json(&report)),

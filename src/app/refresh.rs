@@ -56,12 +56,18 @@ impl Refresher {
     }
 }
 
+/// Hears how many of how many tools are embedded.
+type Progress<'a> = &'a (dyn Fn(usize, usize) + Send + Sync);
+
 /// Swaps the catalog in for running and for searching.
-struct Publisher<'a>(&'a App);
+struct Publisher<'a> {
+    app: &'a App,
+    progress: Progress<'a>,
+}
 
 impl Publish for Publisher<'_> {
     async fn publish(&self, catalog: Arc<Catalog>) {
-        let app = self.0;
+        let app = self.app;
         let builder = app.builder();
         // While the first vectors are made, no other index may be built and overtake them.
         let _one = builder.turn.lock().await;
@@ -75,7 +81,7 @@ impl Publish for Publisher<'_> {
         if builder.embedder.is_none() || !app.searcher.index().has_vectors() {
             self.swap(&catalog, Arc::clone(&index));
         }
-        match builder.vectors(&index, &|_, _| ()).await {
+        match builder.vectors(&index, self.progress).await {
             Ok(Some(whole)) => self.swap(&catalog, Arc::new(whole)),
             Ok(None) => {}
             Err(error) => {
@@ -90,20 +96,29 @@ impl Publish for Publisher<'_> {
 impl Publisher<'_> {
     /// Running first: a handle for a tool that changed is then refused and not run.
     fn swap(&self, catalog: &Arc<Catalog>, index: Arc<Index>) {
-        self.0.catalog.store(Arc::clone(catalog));
-        self.0.searcher.publish(index);
+        self.app.catalog.store(Arc::clone(catalog));
+        self.app.searcher.publish(index);
     }
 }
 
 impl App {
     /// One round: reads the operator's files and all sources again, asks the servers in `ask` for
-    /// their tools, and publishes what came of it. Rounds wait for each other.
-    pub async fn refresh(&self, ask: &[ServerName]) -> anyhow::Result<RefreshReport> {
+    /// their tools, and publishes what came of it. Rounds wait for each other. `progress` is told
+    /// tools embedded and tools in all.
+    pub async fn refresh(
+        &self,
+        ask: &[ServerName],
+        progress: Progress<'_>,
+    ) -> anyhow::Result<RefreshReport> {
         let mut job = self.refresher.job.lock().await;
         self.read_own().await;
         let asked = self.ask(ask).await;
         let own = self.refresher.own.load_full();
-        let report = job.run(&own, asked, &Publisher(self)).await;
+        let publisher = Publisher {
+            app: self,
+            progress,
+        };
+        let report = job.run(&own, asked, &publisher).await;
         let report = report.context("cannot refresh the catalog")?;
         drop(job);
         log(&report);
@@ -229,6 +244,7 @@ impl App {
     async fn refresh_forever(&self, hangup: bool) {
         let catalog = &self.place.config.catalog;
         let mut signal = Hangup::new(hangup);
+        self.count_findings().await;
         let timed = !catalog.sources.is_empty() && catalog.refresh_s != 0;
         if !catalog.sources.is_empty() {
             self.refresh_logged().await;
@@ -245,7 +261,7 @@ impl App {
     }
 
     async fn refresh_logged(&self) {
-        if let Err(error) = self.refresh(&[]).await {
+        if let Err(error) = self.refresh(&[], &|_, _| ()).await {
             tracing::error!(error = %Chain(error.as_ref()), "the catalog stays as it was");
         }
     }

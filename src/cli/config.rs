@@ -24,7 +24,10 @@ pub(super) fn run(place: &Place, command: &Command, out: Output) -> anyhow::Resu
             out.line(place.config.to_toml().trim_end());
         }
         // A configuration that does not read ends the program before it comes here.
-        Command::Check => out.line("the configuration is good"),
+        Command::Check => {
+            place.refresh_options()?;
+            out.line("the configuration is good");
+        }
     }
     Ok(Outcome::Done)
 }

@@ -102,24 +102,12 @@ async fn answer(State(web): State<Arc<Web>>, uri: Uri, headers: HeaderMap) -> Re
         }
         Mode::Nested => ("[".repeat(10_000) + &"]".repeat(10_000)).into_response(),
         Mode::YamlBomb => {
-            let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
-            for level in 1..20 {
-                let below = format!("*a{}", level - 1);
-                let row = vec![below; 9].join(", ");
-                bomb.push_str(
-                    &[
-                        "a",
-                        &level.to_string(),
-                        ": &a",
-                        &level.to_string(),
-                        " [",
-                        &row,
-                        "]\n",
-                    ]
-                    .concat(),
-                );
-            }
-            bomb.into_response()
+            let level = |level: usize| {
+                let row = vec![format!("*a{}", level - 1); 9].join(", ");
+                format!("a{level}: &a{level} [{row}]\n")
+            };
+            let levels: String = (1..20).map(level).collect();
+            ("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned() + &levels).into_response()
         }
         Mode::RedirectAway => {
             (StatusCode::FOUND, [(header::LOCATION, web.away.clone())]).into_response()
@@ -336,7 +324,7 @@ async fn a_damaged_file_that_lost_most_servers_is_doubted() {
     let whole = lines(20, 1);
     std::fs::write(&path, &whole).unwrap();
     setup.round().await;
-    std::fs::write(&path, whole.get(..whole.len() / 3).unwrap()).unwrap();
+    std::fs::write(&path, &whole.as_bytes()[..whole.len() / 3]).unwrap();
     let report = setup.round().await;
     assert_eq!((report.failed(), report.sources[0].tools), (1, 40));
     // Fewer servers without a fault are what the source wants.

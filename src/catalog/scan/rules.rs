@@ -5,6 +5,7 @@
 //! instructions said". Found on real definitions and on the hostile ones in `tests/data/hostile`.
 
 mod table;
+mod steering;
 mod phrases;
 
 use std::sync::LazyLock;
@@ -33,8 +34,15 @@ struct Step {
 }
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-    let rows = table::WORDS.iter();
+    let rows = table::WORDS.iter().chain(steering::STEERING);
     rows.map(|(kind, severity, pattern)| Rule::new(*kind, *severity, pattern))
+        .collect()
+});
+
+/// Phrases in the form that texts are compared in.
+static PHRASES: LazyLock<Vec<(FindingKind, Severity, String)>> = LazyLock::new(|| {
+    let rows = phrases::PHRASES.iter();
+    rows.map(|(kind, severity, phrase)| (*kind, *severity, fold(phrase)))
         .collect()
 });
 
@@ -115,10 +123,21 @@ pub(super) fn scan(place: &str, text: &str) -> Vec<Finding> {
             found(rule.severity, rule.kind, &excerpt.join(" "));
         }
     }
-    for (kind, severity, phrase) in phrases::PHRASES {
+    for (kind, severity, phrase) in PHRASES.iter() {
         if folded.contains(phrase) {
             found(*severity, *kind, phrase);
         }
+    }
+    let backwards: String = folded.chars().rev().collect();
+    if ["instruction", "ignore all", "disregard"]
+        .iter()
+        .any(|word| backwards.contains(word))
+    {
+        found(
+            Severity::High,
+            FindingKind::EncodedText,
+            "an order written backwards",
+        );
     }
     if has_speaker_line(&folded) {
         let text = "a line that begins like a turn of a conversation";

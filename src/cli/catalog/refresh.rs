@@ -2,8 +2,8 @@
 
 use crate::app::{App, Place, report_json};
 use crate::catalog::refresh::{RefreshReport, SourceOutcome};
-use crate::cli::Outcome;
 use crate::cli::output::Output;
+use crate::cli::{Outcome, progress};
 use crate::domain::ServerName;
 use crate::lifecycle::Lifecycle;
 
@@ -29,7 +29,13 @@ pub(super) async fn run(place: Place, args: &Args, out: Output) -> anyhow::Resul
         true => app.askable(),
         false => args.ask.clone(),
     };
-    let refreshed = app.refresh(&ask).await;
+    let bar = progress::counting("embedding tools");
+    let counted = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
+    let refreshed = app.refresh(&ask, &counted).await;
+    bar.finish_and_clear();
     app.close().await;
     let report = refreshed?;
     match args.json {
