@@ -2,6 +2,9 @@
 
 mod builtin;
 pub mod manifest;
+pub mod import;
+pub mod merge;
+pub mod export;
 mod load;
 
 pub use self::builtin::builtin;
