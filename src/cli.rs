@@ -6,6 +6,7 @@ mod serve;
 mod search;
 mod run;
 mod catalog;
+mod import;
 mod models;
 mod tenant;
 mod secret;

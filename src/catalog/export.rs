@@ -5,7 +5,9 @@ use std::borrow::Borrow;
 
 use serde_json::{Map, Value, json};
 
-use crate::catalog::import::{DOCKER_EXTENSION, LIST_SERVER_KEY, LIST_SERVERS_KEY};
+use crate::catalog::import::{
+    ARGUMENTS_KEY, DOCKER_EXTENSION, KEYWORDS_KEY, LIST_SERVER_KEY, LIST_SERVERS_KEY,
+};
 use crate::domain::{Annotations, Catalog, Input, Launch, Server, Template, Tool};
 
 /// One server a line, by name.
@@ -54,7 +56,11 @@ pub fn tools_list(catalog: &Catalog) -> String {
             let mut value = mcp_tool(tool);
             value["_meta"] = json!({ LIST_SERVER_KEY: server.name.as_str() });
             if !tool.keywords().is_empty() {
-                value["_meta"]["toolcrib/keywords"] = json!(tool.keywords());
+                value["_meta"][KEYWORDS_KEY] = json!(tool.keywords());
+            }
+            let in_order = &Input::from_schema(tool.input().schema().clone()) == tool.input();
+            if let (false, Some(arguments)) = (in_order, arguments_json(tool.input())) {
+                value["_meta"][ARGUMENTS_KEY] = arguments;
             }
             tools.push(value);
         }

@@ -40,6 +40,7 @@ pub use self::collect::{CollectError, Collected, FILES_MAX, collect, collect_all
 pub use self::report::{Counts, Note, NoteKind, Report};
 pub use self::source::DOCUMENT_BYTES_MAX;
 pub(super) use self::docker::EXTENSION as DOCKER_EXTENSION;
+pub(super) use self::tool::{ARGUMENTS_KEY, KEYWORDS_KEY};
 pub(super) use self::tools_list::{SERVER_KEY as LIST_SERVER_KEY, SERVERS_KEY as LIST_SERVERS_KEY};
 
 /// A way to write down servers and tools.

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Value, json};
 
 use crate::app::Place;
-use crate::catalog::{Loaded, load, read_folder};
-use crate::cli::Outcome;
+use crate::catalog::{Loaded, export, load, read_folder};
 use crate::cli::output::Output;
-use crate::domain::{Launch, Server, ServerName, Tool, shorten};
+use crate::cli::{Outcome, import};
+use crate::domain::{Catalog, Launch, Server, ServerName, Tool, shorten};
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -18,6 +19,8 @@ pub(super) enum Command {
         /// As a JSON array.
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        filter: Filter,
     },
     /// Shows a server with its tools, or one tool as SERVER/TOOL.
     Show {
@@ -35,11 +38,61 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Takes over what others publish, from a file or folder, and says what became of each item.
+    Import(import::ImportArgs),
+    /// Writes the catalog in normal form, as a Docker catalog, or as a list of tools.
+    Export(import::ExportArgs),
+}
+
+/// Which servers to list. A glob stands for the whole text, without regard to case.
+#[derive(Debug, clap::Args)]
+pub(super) struct Filter {
+    /// Licence, as a glob such as `apache*`; `unknown` where none is known.
+    #[arg(long, value_name = "GLOB")]
+    license: Option<String>,
+    /// Source, as a glob; `mcpm` stands for all of `mcpm:*`.
+    #[arg(long, value_name = "GLOB")]
+    source: Option<String>,
+    /// Category, as a glob.
+    #[arg(long, value_name = "GLOB")]
+    category: Option<String>,
+}
+
+impl Filter {
+    fn servers<'a>(&self, catalog: &'a Catalog) -> anyhow::Result<Vec<&'a Server>> {
+        let glob = |text: &Option<String>| -> anyhow::Result<Option<GlobMatcher>> {
+            let Some(text) = text else { return Ok(None) };
+            let glob = GlobBuilder::new(text).case_insensitive(true).build()?;
+            Ok(Some(glob.compile_matcher()))
+        };
+        let (license, source) = (glob(&self.license)?, glob(&self.source)?);
+        let category = glob(&self.category)?;
+        let fits = |glob: &Option<GlobMatcher>, texts: &[&str]| match glob {
+            Some(glob) => texts.iter().any(|text| glob.is_match(text)),
+            None => true,
+        };
+        let chosen = catalog.servers().iter().map(AsRef::as_ref).filter(|server| {
+            let from = &server.provenance;
+            let known = match &*from.license {
+                "" => "unknown",
+                license => license,
+            };
+            let kind = from.source.split(':').next().unwrap_or_default();
+            fits(&license, &[known])
+                && fits(&source, &[&*from.source, kind])
+                && fits(&category, &[&*server.category])
+        });
+        Ok(chosen.collect())
+    }
 }
 
 pub(super) fn run(place: &Place, command: &Command, out: Output) -> anyhow::Result<Outcome> {
     match command {
-        Command::List { json } => list(&load(&place.catalog_sources()?), *json, out),
+        Command::List { json, filter } => {
+            list(&load(&place.catalog_sources()?), filter, *json, out)
+        }
+        Command::Import(args) => import::import(place, args, out),
+        Command::Export(args) => import::export(&load(&place.catalog_sources()?), args, out),
         Command::Show { name, json } => show(&load(&place.catalog_sources()?), name, *json, out),
         Command::Check { paths, json } => {
             let sources = match paths.is_empty() {
@@ -54,10 +107,15 @@ pub(super) fn run(place: &Place, command: &Command, out: Output) -> anyhow::Resu
     }
 }
 
-fn list(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
-    let servers = loaded.catalog.servers();
+fn list(
+    loaded: &Loaded,
+    filter: &Filter,
+    json: bool,
+    out: Output,
+) -> anyhow::Result<Outcome> {
+    let servers = filter.servers(&loaded.catalog)?;
     if json {
-        let row = |server: &std::sync::Arc<Server>| {
+        let row = |server: &&Server| {
             json!({
                 "name": server.name.as_str(),
                 "title": &*server.title,
@@ -75,7 +133,7 @@ fn list(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
             .map(str::to_owned)
             .to_vec(),
     ];
-    for server in servers {
+    for server in &servers {
         rows.push(vec![
             server.name.to_string(),
             server.tools.len().to_string(),
@@ -88,7 +146,7 @@ fn list(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
     out.line(out.dim(&format!(
         "{} servers, {} tools",
         servers.len(),
-        loaded.catalog.len()
+        servers.iter().map(|server| server.tools.len()).sum::<usize>()
     )));
     if !loaded.faults.is_empty() {
         out.note(format!(
@@ -152,40 +210,10 @@ fn show(loaded: &Loaded, name: &str, json: bool, out: Output) -> anyhow::Result<
 }
 
 fn server_json(server: &Server) -> Value {
-    let secrets: Vec<Value> = server
-        .secrets
-        .iter()
-        .map(|slot| {
-            json!({ "name": slot.name.as_str(), "description": &*slot.description,
-                    "optional": slot.optional })
-        })
-        .collect();
-    let config: Vec<Value> = server
-        .config
-        .iter()
-        .map(|slot| {
-            json!({ "name": slot.name.as_str(), "description": &*slot.description,
-                    "default": slot.default.as_ref().map(ToString::to_string),
-                    "optional": slot.optional })
-        })
-        .collect();
-    json!({
-        "name": server.name.as_str(),
-        "title": &*server.title,
-        "description": &*server.description,
-        "category": &*server.category,
-        "tags": server.tags,
-        "owner": &*server.owner,
-        "launch": launch_text(server.launch.as_ref()),
-        "secrets": secrets,
-        "config": config,
-        "provenance": {
-            "source": &*server.provenance.source,
-            "version": &*server.provenance.version,
-            "license": &*server.provenance.license,
-        },
-        "tools": server.tools.iter().map(tool_json).collect::<Vec<_>>(),
-    })
+    let mut value = export::server_json(server);
+    value["launch"] = launch_text(server.launch.as_ref()).into();
+    value["tools"] = server.tools.iter().map(tool_json).collect();
+    value
 }
 
 fn tool_json(tool: &Tool) -> Value {

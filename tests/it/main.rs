@@ -10,6 +10,7 @@ mod program;
 mod call;
 mod remote;
 mod catalog;
+mod import;
 mod wire;
 mod server;
 mod tenants;

@@ -115,7 +115,13 @@ mod tests {
                 .iter()
                 .map(|server| format!("{} {}", server.name, server_json(server)["launch"]))
                 .collect();
-            insta::assert_snapshot!(rows.join("\n"), @"");
+            insta::allow_duplicates! {
+                insta::assert_snapshot!(rows.join("\n"), @r#"
+                ferry {"stdio":{"command":"npx","args":["-y","ferry-mcp@1.0.0","--port={{ferry.ferry_port}}"],"env":{"FERRY_KEY":"{{secret:ferry.ferry_key}}","FERRY_PASSWORD":"{{secret:ferry.ferry_password}}","FERRY_MODE":"day"}}}
+                pier-7 {"http":{"url":"https://pier.example/mcp","headers":{"Authorization":"{{secret:pier-7.authorization}}"}}}
+                local {"stdio":{"command":"/usr/local/bin/harbour-mcp","args":[],"env":{}}}
+                "#);
+            }
         }
     }
 }

@@ -36,6 +36,11 @@ fn of_value(file: &str, value: &Value) -> Option<Format> {
     let map = value.as_object()?;
     let has = |key: &str| map.contains_key(key);
     let has_map = |key: &str| map.get(key).is_some_and(Value::is_object);
+    // First, since an index of packages may hold one of any name.
+    let is_listed = |entry: &Value| entry["path"].is_string() && entry["category"].is_string();
+    if !map.is_empty() && map.values().all(is_listed) {
+        return Some(Format::Toolsdk);
+    }
     if has("openapi") || has("swagger") {
         return Some(Format::OpenApi);
     }
@@ -72,11 +77,7 @@ fn of_value(file: &str, value: &Value) -> Option<Format> {
     {
         return Some(Format::OfficialRegistry);
     }
-    let is_index = !map.is_empty()
-        && map
-            .values()
-            .all(|entry| entry["path"].is_string() && entry["category"].is_string());
-    is_index.then_some(Format::Toolsdk)
+    None
 }
 
 fn of_list(file: &str, list: &[Value]) -> Option<Format> {
@@ -125,6 +126,13 @@ mod tests {
         ] {
             assert_eq!(detect(name, text), None, "{name} {text}");
         }
+    }
+
+    #[test]
+    fn an_index_of_packages_may_hold_one_of_any_name() {
+        let package = r#"{"category": "c", "path": "c/x.json"}"#;
+        let text = format!(r#"{{"openapi": {package}, "registry": {package}}}"#);
+        assert_eq!(detect("list.json", &text), Some(Format::Toolsdk));
     }
 
     #[test]

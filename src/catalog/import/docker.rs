@@ -263,7 +263,13 @@ mod tests {
     fn a_compiled_catalog_gives_servers_with_settings() {
         let imported = imported(&[fixture("docker-catalog.yaml"), fixture("parcels/tools.json")]);
         let lines: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r#"
+        docker-catalog.yaml#/registry/parcels#/tools/2: refused parcels/tool without a name: it has no name
+        docker-catalog.yaml#/registry/weights: noted weights: each of its tools is a container of its own: found but not run
+        docker-catalog.yaml#/registry/nothing: noted nothing: `` is no image: found but not run
+        docker-catalog.yaml#/registry/nothing: refused nothing: it has no tools and no way to start it and ask
+        docker-catalog.yaml#/registry/broken: refused broken: it is no map
+        "#);
         let chat = &imported.servers[0];
         assert_eq!(chat.name.as_str(), "harbour-chat");
         assert_eq!(chat.secrets[0].name.as_str(), "harbour.token");

@@ -86,7 +86,9 @@ impl Intake {
     /// The name of a server here: the nearest legal one, with a number behind it when it stands
     /// for another foreign name already. `None`, and refused, when there is none.
     pub(super) fn name(&mut self, place: &str, foreign: &str, tools: usize) -> Option<ServerName> {
-        let Some(nearest) = ServerName::nearest_to(foreign) else {
+        // A legal name stays as it is: the nearest one to `a--b` is another.
+        let legal = foreign.parse().ok();
+        let Some(nearest) = legal.or_else(|| ServerName::nearest_to(foreign)) else {
             let why = "its name has no letter or digit that a server name may have";
             self.refuse_server(place, foreign, tools, why);
             return None;
@@ -219,5 +221,27 @@ impl Intake {
             servers: self.servers,
             report: self.report,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(foreign: &[&str]) -> Vec<String> {
+        let mut intake = Intake::new(Format::ToolsList);
+        let named = foreign.iter().map(|foreign| intake.name("x", foreign, 0));
+        named.map(|name| name.map_or_else(String::new, |name| name.to_string())).collect()
+    }
+
+    #[test]
+    fn foreign_names_that_come_out_alike_are_told_apart() {
+        let found = names(&["SQLite", "sqlite", "SQLite", "sq lite", "!!"]);
+        assert_eq!(found, ["sqlite", "sqlite-2", "sqlite", "sq-lite", ""]);
+    }
+
+    #[test]
+    fn a_legal_name_stays_as_it_is() {
+        assert_eq!(names(&["o-6----3rn", "a-"]), ["o-6----3rn", "a-"]);
     }
 }

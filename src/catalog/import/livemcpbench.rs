@@ -83,6 +83,9 @@ mod tests {
         assert_eq!((server.name.as_str(), &*server.title), ("sky", "Weather Station"));
         assert_eq!(server.tools.len(), 1);
         let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(notes.join("\n"), @"");
+        insta::assert_snapshot!(notes.join("\n"), @r#"
+        bench.json#/0: noted sky: `sky-mcp` has no exact version
+        bench.json#/1: refused Nothing: it configures no server
+        "#);
     }
 }

@@ -118,6 +118,14 @@ mod tests {
         let required: Vec<_> = tool.input().arguments().iter().filter(|a| a.required).collect();
         assert_eq!(required.len(), 1);
         let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(notes.join("\n"), @"");
+        insta::assert_snapshot!(notes.join("\n"), @r#"
+        tests/data/import/mcpm.json#/tools/0: repaired orchard/count_apples: its properties stood where the schema should be
+        tests/data/import/mcpm.json#/tools/0: repaired orchard/count_apples: types that JSON Schema does not know were replaced
+        tests/data/import/mcpm.json#/tools/0: repaired orchard/count_apples: `required` stood beside the schema
+        tests/data/import/mcpm.json#/tools/1: repaired orchard/water: `required` stood among the properties
+        tests/data/import/mcpm.json#/tools/2: merged orchard/count_apples: a tool of this name is there already; the first one stays
+        tests/data/import/mcpm.json#/tools/3: refused orchard/tool without a name: it has no name
+        tests/data/import/mcpm.json: noted orchard: `orchard-mcp` has no exact version
+        "#);
     }
 }

@@ -246,7 +246,10 @@ mod tests {
         let imported = read(Format::NormalForm, &[document]);
         assert!(imported.report.counts.balance());
         let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(notes.join("\n"), @"");
+        insta::assert_snapshot!(notes.join("\n"), @r#"
+        c.jsonl:2: refused line: not JSON: expected ident at line 1 column 2
+        c.jsonl:4: noted b: its launch has no `command`: found but not run
+        "#);
         assert_eq!(imported.servers.len(), 2);
     }
 
@@ -266,7 +269,9 @@ mod tests {
         let server = &imported.servers[0];
         assert_eq!(&*server.provenance.license, "MIT");
         let launch = crate::catalog::export::server_json(server)["launch"].to_string();
-        insta::assert_snapshot!(launch, @"");
+        insta::assert_snapshot!(launch, @r#"
+        {"stdio":{"command":"npx","args":["-y","kiln"],"env":{"HEAT":"{{kiln.heat}}","KILN_KEY":"{{secret:kiln.kiln_key}}"}}}
+        "#);
         assert_eq!(server.check_launch(), Ok(()));
     }
 }

@@ -283,8 +283,20 @@ mod tests {
                 format!("{} {} tools {launch}", server.name, server.tools.len())
             })
             .collect();
-        insta::assert_snapshot!(rows.join("\n"), @"");
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        io-example-lighthouse 1 tools {"stdio":{"command":"npx","args":["-y","@coast/lighthouse@2.1.0","{{io-example-lighthouse.lamp_id}}","--colour=white","--speed={{io-example-lighthouse.speed}}"],"env":{"LAMP_KEY":"{{secret:io-example-lighthouse.lamp_key}}","LAMP_LEVEL":"{{io-example-lighthouse.lamp_level}}"}}}
+        io-example-buoy 0 tools {"stdio":{"command":"uvx","args":["buoy-mcp==0.3.0"],"env":{"BUOY_TOKEN":"{{secret:io-example-buoy.buoy_token}}"}}}
+        io-example-tide 0 tools {"http":{"url":"https://tide.example/{{io-example-tide.region}}/mcp","headers":{"X-Api-Key":"{{secret:io-example-tide.x_api_key}}"}}}
+        "#);
         let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
-        insta::assert_snapshot!(notes.join("\n"), @"");
+        insta::assert_snapshot!(notes.join("\n"), @r#"
+        tests/data/import/official.json#/1: merged io.example/lighthouse: there is a later version of it
+        tests/data/import/official.json#/2: refused io.example/wreck: its publisher has deleted it
+        tests/data/import/official.json#/3: empty io-example-buoy: it lists no tools; asking it would
+        tests/data/import/official.json#/4: empty io-example-tide: it lists no tools; asking it would
+        tests/data/import/official.json#/5: noted io-example-bundle: its package is of kind `mcpb`, which we do not start
+        tests/data/import/official.json#/5: refused io.example/bundle: it has no tools and no way to start it and ask
+        tests/data/import/official.json#/6: refused : its name has no letter or digit that a server name may have
+        "#);
     }
 }

@@ -110,7 +110,7 @@ fn wrap_bare_properties(schema: &mut Value, mender: &mut Mender) {
     };
     let is_schema = KEYWORDS.iter().any(|key| match map.get(*key) {
         Some(Value::Object(inner)) => !is_property(key, inner),
-        Some(_) => true,
+        Some(_) => *key != "properties",
         None => false,
     });
     let is_typed = matches!(map.get("type"), Some(Value::String(_) | Value::Array(_)));

@@ -8,6 +8,11 @@ use crate::domain::{Annotations, Definition, Input, Tool, ToolName, hidden_chara
 
 /// Largest schema of a tool, in bytes of JSON. The largest published one has 36 kB.
 const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+/// Key in the `_meta` of a tool that holds its arguments as a list, where their order would be
+/// lost in the schema; in lists that we wrote.
+pub(in crate::catalog) const ARGUMENTS_KEY: &str = "toolcrib/arguments";
+/// Key in the `_meta` of a tool that holds its keywords, in lists that we wrote.
+pub(in crate::catalog) const KEYWORDS_KEY: &str = "toolcrib/keywords";
 /// Most keywords of a tool.
 const KEYWORDS_MAX: usize = 64;
 
@@ -83,6 +88,10 @@ fn read_name(value: &Value, repairs: &mut Vec<String>) -> Result<ToolName, Strin
 }
 
 fn read_input(value: &Value, repairs: &mut Vec<String>) -> Input {
+    let meta = value.get("_meta").and_then(|meta| meta.get(ARGUMENTS_KEY));
+    if let Some(Value::Array(list)) = meta {
+        return arguments::read(list, repairs);
+    }
     let given = ["inputSchema", "input_schema", "parameters"]
         .iter()
         .find_map(|key| value.get(key))
@@ -111,7 +120,7 @@ fn read_annotations(value: &Value) -> Annotations {
 
 fn read_keywords(value: &Value) -> Vec<String> {
     let given = ["keywords", "tags"].iter().find_map(|key| value.get(key));
-    let from_meta = || value.get("_meta")?.get("toolcrib/keywords");
+    let from_meta = || value.get("_meta")?.get(KEYWORDS_KEY);
     let list = given.or_else(from_meta).and_then(Value::as_array);
     list.into_iter()
         .flatten()

@@ -331,7 +331,8 @@ impl Wiring {
     /// The template text of a setting, declared on first use.
     fn slot(&mut self, variable: &str, default: Option<String>, secret: bool) -> Option<String> {
         let hint = self.hints.get(variable).cloned().unwrap_or_default();
-        let own = hint.slot.or_else(|| {
+        // A name without its server's in front would be shared by all servers.
+        let own = hint.slot.filter(|slot| slot.as_str().contains('.')).or_else(|| {
             let dotted = variable.contains('.').then(|| variable.parse().ok());
             dotted.flatten()
         });
