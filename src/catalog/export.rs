@@ -107,7 +107,8 @@ pub fn server_json(server: &Server) -> Value {
 }
 
 fn launch_json(launch: &Launch) -> Value {
-    let list = |args: &[Template]| -> Vec<String> { args.iter().map(ToString::to_string).collect() };
+    let list =
+        |args: &[Template]| -> Vec<String> { args.iter().map(ToString::to_string).collect() };
     match launch {
         Launch::Stdio { command, args, env } => {
             json!({ "stdio": { "command": &**command, "args": list(args), "env": pairs(env) } })

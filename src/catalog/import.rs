@@ -37,9 +37,9 @@ use crate::catalog::manifest;
 use crate::domain::Server;
 
 pub use self::collect::{CollectError, Collected, FILES_MAX, collect, collect_all};
+pub(super) use self::docker::EXTENSION as DOCKER_EXTENSION;
 pub use self::report::{Counts, Note, NoteKind, Report};
 pub use self::source::DOCUMENT_BYTES_MAX;
-pub(super) use self::docker::EXTENSION as DOCKER_EXTENSION;
 pub(super) use self::tool::{ARGUMENTS_KEY, KEYWORDS_KEY};
 pub(super) use self::tools_list::{SERVER_KEY as LIST_SERVER_KEY, SERVERS_KEY as LIST_SERVERS_KEY};
 
@@ -127,9 +127,7 @@ impl FromStr for Format {
     type Err = ParseFormatError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let named = Self::ALL
-            .into_iter()
-            .find(|format| format.as_str() == text);
+        let named = Self::ALL.into_iter().find(|format| format.as_str() == text);
         named.ok_or_else(|| ParseFormatError(text.to_owned()))
     }
 }

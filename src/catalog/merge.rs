@@ -188,7 +188,9 @@ pub(super) fn unite(first: &mut Server, later: Server) -> United {
         }
     }
     if 0 < completed {
-        united.taken.push(format!("the arguments of {completed} tools"));
+        united
+            .taken
+            .push(format!("the arguments of {completed} tools"));
     }
     united
 }

@@ -12,6 +12,9 @@ use crate::cli::output::Output;
 use crate::cli::{Outcome, import};
 use crate::domain::{Catalog, Launch, Server, ServerName, Tool, shorten};
 
+/// Widest list of needs in a table, in characters; `show` prints all of them.
+const NEEDS_MAX: usize = 60;
+
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
     /// Lists all servers.
@@ -71,17 +74,21 @@ impl Filter {
             Some(glob) => texts.iter().any(|text| glob.is_match(text)),
             None => true,
         };
-        let chosen = catalog.servers().iter().map(AsRef::as_ref).filter(|server| {
-            let from = &server.provenance;
-            let known = match &*from.license {
-                "" => "unknown",
-                license => license,
-            };
-            let kind = from.source.split(':').next().unwrap_or_default();
-            fits(&license, &[known])
-                && fits(&source, &[&*from.source, kind])
-                && fits(&category, &[&*server.category])
-        });
+        let chosen = catalog
+            .servers()
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|server| {
+                let from = &server.provenance;
+                let known = match &*from.license {
+                    "" => "unknown",
+                    license => license,
+                };
+                let kind = from.source.split(':').next().unwrap_or_default();
+                fits(&license, &[known])
+                    && fits(&source, &[&*from.source, kind])
+                    && fits(&category, &[&*server.category])
+            });
         Ok(chosen.collect())
     }
 }
@@ -107,12 +114,7 @@ pub(super) fn run(place: &Place, command: &Command, out: Output) -> anyhow::Resu
     }
 }
 
-fn list(
-    loaded: &Loaded,
-    filter: &Filter,
-    json: bool,
-    out: Output,
-) -> anyhow::Result<Outcome> {
+fn list(loaded: &Loaded, filter: &Filter, json: bool, out: Output) -> anyhow::Result<Outcome> {
     let servers = filter.servers(&loaded.catalog)?;
     if json {
         let row = |server: &&Server| {
@@ -138,7 +140,7 @@ fn list(
             server.name.to_string(),
             server.tools.len().to_string(),
             server.category.to_string(),
-            needs(server),
+            shorten(&needs(server), NEEDS_MAX).into_owned(),
             server.title.to_string(),
         ]);
     }

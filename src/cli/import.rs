@@ -19,6 +19,10 @@ use crate::domain::{Server, ServerName};
 const KINDS_MAX: usize = 40;
 
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(super) struct ImportArgs {
     /// docker, docker-registry, official-registry, mcpm, tools-list, client-config,
     /// live-mcp-bench, toolsdk, open-api, normal-form, toml; or auto to find out.
@@ -141,9 +145,14 @@ pub(super) fn export(loaded: &Loaded, args: &ExportArgs, out: Output) -> anyhow:
 /// The name of the source: legal as a file and as a name of ours.
 fn source_name(args: &ImportArgs) -> anyhow::Result<ServerName> {
     if let Some(name) = &args.name {
-        return name.parse().context("the name of a source is written like that of a server");
+        return name
+            .parse()
+            .context("the name of a source is written like that of a server");
     }
-    let path = args.path.canonicalize().unwrap_or_else(|_| args.path.clone());
+    let path = args
+        .path
+        .canonicalize()
+        .unwrap_or_else(|_| args.path.clone());
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     ServerName::nearest_to(&stem).context("the path gives no name for the source: add --name")
 }
@@ -223,9 +232,16 @@ fn print_notes(taken: &Taken, args: &ImportArgs, out: Output) -> anyhow::Result<
         return out.json(&to_json(taken, &args.path));
     }
     let mut rows = vec![
-        ["format", "documents", "servers", "tools", "refused", "merged"]
-            .map(str::to_owned)
-            .to_vec(),
+        [
+            "format",
+            "documents",
+            "servers",
+            "tools",
+            "refused",
+            "merged",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
     ];
     for (format, counts) in &taken.formats {
         rows.push(vec![
@@ -233,8 +249,14 @@ fn print_notes(taken: &Taken, args: &ImportArgs, out: Output) -> anyhow::Result<
             (counts.documents_in - counts.documents_refused).to_string(),
             format!("{} of {}", counts.servers_out, counts.servers_in),
             format!("{} of {}", counts.tools_out, counts.tools_in),
-            format!("{} servers, {} tools", counts.servers_refused, counts.tools_refused),
-            format!("{} servers, {} tools", counts.servers_merged, counts.tools_merged),
+            format!(
+                "{} servers, {} tools",
+                counts.servers_refused, counts.tools_refused
+            ),
+            format!(
+                "{} servers, {} tools",
+                counts.servers_merged, counts.tools_merged
+            ),
         ]);
     }
     out.table(&rows);
@@ -246,7 +268,10 @@ fn print_notes(taken: &Taken, args: &ImportArgs, out: Output) -> anyhow::Result<
     }
     let mut kinds: BTreeMap<(NoteKind, String), Vec<&Note>> = BTreeMap::new();
     for note in &taken.notes {
-        kinds.entry((note.kind, without_quotes(&note.why))).or_default().push(note);
+        kinds
+            .entry((note.kind, without_quotes(&note.why)))
+            .or_default()
+            .push(note);
     }
     let all = kinds.len();
     for ((kind, why), notes) in kinds.into_iter().take(KINDS_MAX) {

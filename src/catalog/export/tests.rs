@@ -38,10 +38,17 @@ fn launches() -> impl Strategy<Value = Option<Launch>> {
     let args = prop::collection::vec(templates(), 0..4);
     let env = prop::collection::btree_map(
         "[A-Z_]{1,8}",
-        prop_oneof![templates(), Just("Bearer {{secret:acme.key}}".parse().unwrap())],
+        prop_oneof![
+            templates(),
+            Just("Bearer {{secret:acme.key}}".parse().unwrap())
+        ],
         0..3,
     )
-    .prop_map(|map| map.into_iter().map(|(name, value)| (name.into(), value)).collect::<Vec<_>>());
+    .prop_map(|map| {
+        map.into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect::<Vec<_>>()
+    });
     (0..4_u8, args, env).prop_map(|(kind, args, env)| match kind {
         0 => None,
         1 => Some(Launch::Stdio {
@@ -110,66 +117,79 @@ fn tools() -> impl Strategy<Value = Vec<Tool>> {
         let mut seen = std::collections::HashSet::new();
         let fresh = rows.into_iter().filter(|row| seen.insert(row.0.clone()));
         fresh
-            .map(|(name, (title, description), input, flags, keywords, output_schema)| {
-                Tool::new(Definition {
-                    title,
-                    output_schema,
-                    annotations: Annotations {
-                        read_only: flags.0,
-                        open_world: flags.1,
-                        ..Annotations::default()
-                    },
-                    keywords,
-                    ..Definition::new(name.parse().unwrap(), description, input)
-                })
-            })
+            .map(
+                |(name, (title, description), input, flags, keywords, output_schema)| {
+                    Tool::new(Definition {
+                        title,
+                        output_schema,
+                        annotations: Annotations {
+                            read_only: flags.0,
+                            open_world: flags.1,
+                            ..Annotations::default()
+                        },
+                        keywords,
+                        ..Definition::new(name.parse().unwrap(), description, input)
+                    })
+                },
+            )
             .collect()
     })
 }
 
 fn servers() -> impl Strategy<Value = Server> {
     let texts = (words(), words(), words(), words(), words());
-    ("[a-z][a-z0-9-]{0,8}[a-z]", texts, launches(), tools(), any::<bool>()).prop_map(
-        |(name, (title, description, license, tag, about), launch, tools, optional)| {
-            let mut server = Server::new(name.parse().unwrap(), tools);
-            // Without tools and launch there is nothing to keep; a missing title is filled in.
-            server.launch = match server.tools.is_empty() {
-                true => launch.or_else(|| "https://a.example".parse().ok().map(|url| Launch::Http {
-                    url,
-                    headers: Vec::new(),
-                })),
-                false => launch,
-            };
-            if !title.is_empty() {
-                server.title = title.into();
-            }
-            server.description = description.into();
-            server.tags = vec![tag.into()];
-            server.secrets.push(SecretSlot {
-                name: "acme.key".parse().unwrap(),
-                description: about.as_str().into(),
-                optional,
-            });
-            server.config.push(ConfigSlot {
-                name: "acme.team".parse().unwrap(),
-                description: about.into(),
-                default: optional.then(|| "{{workspace}}/x".parse().unwrap()),
-                optional,
-            });
-            server.provenance = Provenance {
-                source: "test:acme".into(),
-                version: "1.0".into(),
-                license: license.into(),
-            };
-            server.cleaned()
-        },
+    (
+        "[a-z][a-z0-9-]{0,8}[a-z]",
+        texts,
+        launches(),
+        tools(),
+        any::<bool>(),
     )
+        .prop_map(
+            |(name, (title, description, license, tag, about), launch, tools, optional)| {
+                let mut server = Server::new(name.parse().unwrap(), tools);
+                // Without tools and launch there is nothing to keep; a missing title is filled in.
+                server.launch = match server.tools.is_empty() {
+                    true => launch.or_else(|| {
+                        "https://a.example".parse().ok().map(|url| Launch::Http {
+                            url,
+                            headers: Vec::new(),
+                        })
+                    }),
+                    false => launch,
+                };
+                if !title.is_empty() {
+                    server.title = title.into();
+                }
+                server.description = description.into();
+                server.tags = vec![tag.into()];
+                server.secrets.push(SecretSlot {
+                    name: "acme.key".parse().unwrap(),
+                    description: about.as_str().into(),
+                    optional,
+                });
+                server.config.push(ConfigSlot {
+                    name: "acme.team".parse().unwrap(),
+                    description: about.into(),
+                    default: optional.then(|| "{{workspace}}/x".parse().unwrap()),
+                    optional,
+                });
+                server.provenance = Provenance {
+                    source: "test:acme".into(),
+                    version: "1.0".into(),
+                    license: license.into(),
+                };
+                server.cleaned()
+            },
+        )
 }
 
 fn catalogs() -> impl Strategy<Value = Catalog> {
     prop::collection::btree_map("[a-z]{1,6}", servers(), 0..4).prop_map(|servers| {
         let mut seen = std::collections::HashSet::new();
-        let fresh = servers.into_values().filter(|server| seen.insert(server.name.clone()));
+        let fresh = servers
+            .into_values()
+            .filter(|server| seen.insert(server.name.clone()));
         Catalog::new(fresh.map(Arc::new)).unwrap()
     })
 }

@@ -60,7 +60,9 @@ fn read_shape(value: &Value, name: &str, repairs: &mut Vec<String>) -> Shape {
     }
     if known != Some(phrase) {
         let shape = Shape::of_schema(&schema, &schema);
-        repairs.push(format!("type `{phrase}` of argument `{name}` is read as {shape}"));
+        repairs.push(format!(
+            "type `{phrase}` of argument `{name}` is read as {shape}"
+        ));
     }
     Shape::of_schema(&schema, &schema)
 }
@@ -74,7 +76,14 @@ mod tests {
     fn check(list: &Value, expected: &str, said: &[&str]) {
         let mut repairs = Vec::new();
         let input = read(list.as_array().unwrap(), &mut repairs);
-        let row = |a: &Argument| format!("{}: {}{}", a.name, a.shape, if a.required { "!" } else { "" });
+        let row = |a: &Argument| {
+            format!(
+                "{}: {}{}",
+                a.name,
+                a.shape,
+                if a.required { "!" } else { "" }
+            )
+        };
         let rows: Vec<String> = input.arguments().iter().map(row).collect();
         assert_eq!(rows.join(", "), expected);
         assert_eq!(repairs, said);

@@ -115,7 +115,11 @@ pub fn collect_all(
 /// Finds the format of each document. The `tools.json` beside a `server.yaml` belongs to it, as
 /// do lists of tools to a compiled Docker catalog in the folder above.
 fn sort_out(documents: Vec<Document>, notes: &mut Vec<Note>) -> Vec<Collected> {
-    let folder = |name: &str| name.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    let folder = |name: &str| {
+        name.rsplit_once('/')
+            .map_or("", |(folder, _)| folder)
+            .to_owned()
+    };
     let detected: Vec<(Document, Option<Format>)> = documents
         .into_iter()
         .map(|document| {

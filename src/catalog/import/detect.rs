@@ -8,7 +8,10 @@ use crate::catalog::import::{Document, Format, client_config, tools_list};
 /// The format of a document; `None` when it is none that we read.
 pub(super) fn detect(name: &str, text: &str) -> Option<Format> {
     let file = name.rsplit('/').next().unwrap_or(name);
-    if std::path::Path::new(file).extension().is_some_and(|end| end == "toml") {
+    if std::path::Path::new(file)
+        .extension()
+        .is_some_and(|end| end == "toml")
+    {
         return Some(Format::Toml);
     }
     if matches!(file, "server.yaml" | "server.yml") {
@@ -119,7 +122,10 @@ mod tests {
             ("a.json", "{}"),
             ("a.json", "[]"),
             ("a.json", "not json: ["),
-            ("schema.json", r#"{"$schema": "x", "type": "object", "properties": {"tools": {}}}"#),
+            (
+                "schema.json",
+                r#"{"$schema": "x", "type": "object", "properties": {"tools": {}}}"#,
+            ),
             ("package.json", r#"{"name": "x", "version": "1.0.0"}"#),
             ("a.yaml", "just text"),
             ("a.jsonl", "{\"query\": \"x\"}"),

@@ -52,13 +52,7 @@ fn is_same_file(document: &str, url: &str) -> bool {
     document == url || last(document) == last(url)
 }
 
-fn read_entry(
-    intake: &mut Intake,
-    place: &str,
-    name: &str,
-    entry: &Value,
-    listed: Option<&Value>,
-) {
+fn read_entry(intake: &mut Intake, place: &str, name: &str, entry: &Value, listed: Option<&Value>) {
     let own = items(entry, "tools");
     let tools = match listed.and_then(Value::as_array) {
         Some(listed) if own.iter().all(is_name_only) => listed,
@@ -261,8 +255,16 @@ mod tests {
 
     #[test]
     fn a_compiled_catalog_gives_servers_with_settings() {
-        let imported = imported(&[fixture("docker-catalog.yaml"), fixture("parcels/tools.json")]);
-        let lines: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
+        let imported = imported(&[
+            fixture("docker-catalog.yaml"),
+            fixture("parcels/tools.json"),
+        ]);
+        let lines: Vec<String> = imported
+            .report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         docker-catalog.yaml#/registry/parcels#/tools/2: refused parcels/tool without a name: it has no name
         docker-catalog.yaml#/registry/weights: noted weights: each of its tools is a container of its own: found but not run
@@ -276,7 +278,10 @@ mod tests {
         assert_eq!(chat.config[0].name.as_str(), "harbour-chat.dock");
         assert!(matches!(chat.launch, Some(Launch::Docker { .. })));
         let parcels = &imported.servers[1];
-        assert_eq!(parcels.tools[0].input().arguments()[0].name.as_ref(), "number");
+        assert_eq!(
+            parcels.tools[0].input().arguments()[0].name.as_ref(),
+            "number"
+        );
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::catalog::import::source::{items, parse, text};
 use crate::catalog::import::intake::Intake;
+use crate::catalog::import::source::{items, parse, text};
 use crate::catalog::import::{Document, docker};
 
 #[derive(Default)]
@@ -93,7 +93,10 @@ mod tests {
                  run: {command: [--heat, '{{kiln.heat}}'], volumes: ['{{kiln.dir}}:/clay']}\n\
                  config: {parameters: {type: object, properties: {heat: {type: string}}}}\n",
             ),
-            document("servers/kiln/tools.json", r#"[{"name": "fire", "arguments": []}]"#),
+            document(
+                "servers/kiln/tools.json",
+                r#"[{"name": "fire", "arguments": []}]"#,
+            ),
             document("servers/lost/tools.json", r#"[{"name": "glaze"}]"#),
             document("servers/bad/server.yaml", "a: [\n"),
             document("servers/bad/notes.json", "{}"),
@@ -105,7 +108,12 @@ mod tests {
         assert_eq!(imported.servers[0].config[0].name.as_str(), "kiln.heat");
         assert!(imported.servers[0].config[0].optional);
         assert_eq!(imported.report.counts.documents_refused, 2);
-        let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = imported
+            .report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let volume = notes.iter().any(|note| note.contains("is not mounted"));
         assert!(volume, "{notes:?}");
     }

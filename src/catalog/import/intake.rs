@@ -104,7 +104,12 @@ impl Intake {
             .chain(numbered)
             .filter_map(|name| name.parse::<ServerName>().ok())
             .find(|name| self.names.get(name).is_none_or(|known| known == foreign))?;
-        if self.names.insert(name.clone(), foreign.to_owned()).is_none() && name != nearest {
+        if self
+            .names
+            .insert(name.clone(), foreign.to_owned())
+            .is_none()
+            && name != nearest
+        {
             let why = format!("`{nearest}` stands for another server, so it is `{name}`");
             self.note(NoteKind::Repaired, place, foreign, why);
         }
@@ -140,7 +145,9 @@ impl Intake {
             };
             if let Some(at) = known.get(tool.name().as_str()) {
                 self.report.counts.tools_merged += 1;
-                let same = tools.get(*at).is_some_and(|first| first.hash() == tool.hash());
+                let same = tools
+                    .get(*at)
+                    .is_some_and(|first| first.hash() == tool.hash());
                 let why = match same {
                     true => "the same tool is there already",
                     false => "a tool of this name is there already; the first one stays",
@@ -231,7 +238,9 @@ mod tests {
     fn names(foreign: &[&str]) -> Vec<String> {
         let mut intake = Intake::new(Format::ToolsList);
         let named = foreign.iter().map(|foreign| intake.name("x", foreign, 0));
-        named.map(|name| name.map_or_else(String::new, |name| name.to_string())).collect()
+        named
+            .map(|name| name.map_or_else(String::new, |name| name.to_string()))
+            .collect()
     }
 
     #[test]

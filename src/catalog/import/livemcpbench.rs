@@ -76,13 +76,24 @@ mod tests {
             name: "bench.json".to_owned(),
             text: text.to_owned(),
         };
-        assert_eq!(Format::detect("bench.json", text), Some(Format::LiveMcpBench));
+        assert_eq!(
+            Format::detect("bench.json", text),
+            Some(Format::LiveMcpBench)
+        );
         let imported = read(Format::LiveMcpBench, &[document]);
         assert!(imported.report.counts.balance());
         let server = &imported.servers[0];
-        assert_eq!((server.name.as_str(), &*server.title), ("sky", "Weather Station"));
+        assert_eq!(
+            (server.name.as_str(), &*server.title),
+            ("sky", "Weather Station")
+        );
         assert_eq!(server.tools.len(), 1);
-        let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = imported
+            .report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         insta::assert_snapshot!(notes.join("\n"), @r#"
         bench.json#/0: noted sky: `sky-mcp` has no exact version
         bench.json#/1: refused Nothing: it configures no server

@@ -51,7 +51,9 @@ fn read_server(intake: &mut Intake, place: &str, entry: &Value) {
 /// The recommended installation that we can start, else the first in the order of how much is
 /// known about it: packages, containers, remote endpoints.
 fn wire(server: &Server, entry: &Value) -> (Option<Launch>, Wiring) {
-    let mut ways: Vec<&Value> = entries(entry, "installations").map(|(_, way)| way).collect();
+    let mut ways: Vec<&Value> = entries(entry, "installations")
+        .map(|(_, way)| way)
+        .collect();
     ways.sort_by_key(|way| {
         let rank = match text(way, &["command"]) {
             "npx" | "uvx" => 0,
@@ -79,7 +81,10 @@ fn wire(server: &Server, entry: &Value) -> (Option<Launch>, Wiring) {
     }
     let none = || {
         let mut wiring = Wiring::new(&server.name, Commands::Runners);
-        wiring.say(NoteKind::Noted, "it names no installation: found but not run");
+        wiring.say(
+            NoteKind::Noted,
+            "it names no installation: found but not run",
+        );
         wiring
     };
     (None, failed.unwrap_or_else(none))
@@ -115,9 +120,19 @@ mod tests {
         assert_eq!(server.secrets[0].name.as_str(), "orchard.orchard_key");
         assert_eq!(&*server.provenance.license, "Apache-2.0");
         let tool = &server.tools[0];
-        let required: Vec<_> = tool.input().arguments().iter().filter(|a| a.required).collect();
+        let required: Vec<_> = tool
+            .input()
+            .arguments()
+            .iter()
+            .filter(|a| a.required)
+            .collect();
         assert_eq!(required.len(), 1);
-        let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = imported
+            .report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         insta::assert_snapshot!(notes.join("\n"), @r#"
         tests/data/import/mcpm.json#/tools/0: repaired orchard/count_apples: its properties stood where the schema should be
         tests/data/import/mcpm.json#/tools/0: repaired orchard/count_apples: types that JSON Schema does not know were replaced

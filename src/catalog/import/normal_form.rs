@@ -245,7 +245,12 @@ mod tests {
         };
         let imported = read(Format::NormalForm, &[document]);
         assert!(imported.report.counts.balance());
-        let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = imported
+            .report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         insta::assert_snapshot!(notes.join("\n"), @r#"
         c.jsonl:2: refused line: not JSON: expected ident at line 1 column 2
         c.jsonl:4: noted b: its launch has no `command`: found but not run

@@ -1,13 +1,13 @@
-//! The official MCP Registry: `server.json` in its old (snake_case) and current (camelCase)
-//! spelling, alone, in lists, or in pages of `GET /v0/servers`.
+//! The official MCP Registry: `server.json` in its old spelling (`snake_case`) and the current one
+//! (`camelCase`), alone, in lists, or in pages of `GET /v0/servers`.
 
 use serde_json::Value;
 
+use crate::catalog::import::NoteKind;
 use crate::catalog::import::docker::owner_of;
 use crate::catalog::import::intake::Intake;
 use crate::catalog::import::source::{entries, items, scalar, text, texts};
 use crate::catalog::import::wiring::{Commands, Hint, Wiring};
-use crate::catalog::import::NoteKind;
 use crate::domain::{Launch, Server};
 
 /// Deepest place in `_meta` where publishers put definitions of tools.
@@ -34,14 +34,21 @@ pub(super) fn read(intake: &mut Intake, file: &str, value: &Value) {
 fn read_entry(intake: &mut Intake, place: &str, entry: &Value) {
     let server = entry.get("server").unwrap_or(entry);
     let foreign = text(server, &["name"]);
-    let metas: Vec<&Value> = [entry, server].iter().filter_map(|v| v.get("_meta")).collect();
+    let metas: Vec<&Value> = [entry, server]
+        .iter()
+        .filter_map(|v| v.get("_meta"))
+        .collect();
     let status = |key: &str| {
         let official = "io.modelcontextprotocol.registry/official";
         metas.iter().find_map(|meta| meta.get(official)?.get(key))
     };
     let tools = tools_of(server, &metas);
     let removed = [Some(&server["status"]), status("status")];
-    if removed.into_iter().flatten().any(|status| status == "deleted") {
+    if removed
+        .into_iter()
+        .flatten()
+        .any(|status| status == "deleted")
+    {
         intake.refuse_server(place, foreign, tools.len(), "its publisher has deleted it");
         return;
     }
@@ -84,7 +91,8 @@ fn read_entry(intake: &mut Intake, place: &str, entry: &Value) {
             if read.category.is_empty() {
                 read.category = text(display, &["category"]).into();
             }
-            read.tags.extend(texts(display, "tags").into_iter().map(Into::into));
+            read.tags
+                .extend(texts(display, "tags").into_iter().map(Into::into));
         }
     }
     let (launch, wiring) = wire(&read, server);
@@ -110,9 +118,8 @@ fn tools_of<'a>(server: &'a Value, metas: &[&'a Value]) -> Vec<&'a Value> {
 fn find<'a>(value: &'a Value, key: &str, depth: usize) -> Option<&'a Vec<Value>> {
     let map = value.as_object().filter(|_| depth < META_DEPTH_MAX)?;
     let here = map.get(key).and_then(Value::as_array);
-    here.filter(|list| !list.is_empty()).or_else(|| {
-        map.values().find_map(|inner| find(inner, key, depth + 1))
-    })
+    here.filter(|list| !list.is_empty())
+        .or_else(|| map.values().find_map(|inner| find(inner, key, depth + 1)))
 }
 
 /// The first way of starting it that we have: a package, then a remote endpoint.
@@ -288,7 +295,12 @@ mod tests {
         io-example-buoy 0 tools {"stdio":{"command":"uvx","args":["buoy-mcp==0.3.0"],"env":{"BUOY_TOKEN":"{{secret:io-example-buoy.buoy_token}}"}}}
         io-example-tide 0 tools {"http":{"url":"https://tide.example/{{io-example-tide.region}}/mcp","headers":{"X-Api-Key":"{{secret:io-example-tide.x_api_key}}"}}}
         "#);
-        let notes: Vec<String> = imported.report.notes.iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = imported
+            .report
+            .notes
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         insta::assert_snapshot!(notes.join("\n"), @r#"
         tests/data/import/official.json#/1: merged io.example/lighthouse: there is a later version of it
         tests/data/import/official.json#/2: refused io.example/wreck: its publisher has deleted it

@@ -92,7 +92,10 @@ impl<'a> Operation<'a> {
             }
             id => id.to_owned(),
         };
-        let (summary, long) = (text(self.body, &["summary"]), text(self.body, &["description"]));
+        let (summary, long) = (
+            text(self.body, &["summary"]),
+            text(self.body, &["description"]),
+        );
         let description = match (summary, long) {
             ("", "") => format!("{} {}", self.method.to_uppercase(), self.path),
             (one, "") | ("", one) => one.to_owned(),
@@ -197,7 +200,9 @@ impl<'a> Resolver<'a> {
         let Some(path) = value.get("$ref").and_then(Value::as_str) else {
             return value;
         };
-        let found = path.strip_prefix('#').and_then(|path| self.document.pointer(path));
+        let found = path
+            .strip_prefix('#')
+            .and_then(|path| self.document.pointer(path));
         match found {
             Some(found) if depth < DEPTH_MAX => self.target(found, depth + 1),
             _ => &Value::Null,
@@ -252,7 +257,8 @@ fn merge_all_of(schema: &mut Map<String, Value>) {
     let Some(Value::Array(parts)) = schema.get("allOf") else {
         return;
     };
-    if schema.contains_key("properties") || !parts.iter().all(|part| part["properties"].is_object()) {
+    if schema.contains_key("properties") || !parts.iter().all(|part| part["properties"].is_object())
+    {
         return;
     }
     let (mut properties, mut required) = (Map::new(), Vec::new());
@@ -293,7 +299,14 @@ mod tests {
                 .map(|tool| {
                     let arguments = tool.input().arguments().iter();
                     let arguments: Vec<String> = arguments
-                        .map(|a| format!("{}{}:{}", a.name, if a.required { "!" } else { "" }, a.shape))
+                        .map(|a| {
+                            format!(
+                                "{}{}:{}",
+                                a.name,
+                                if a.required { "!" } else { "" },
+                                a.shape
+                            )
+                        })
                         .collect();
                     format!("{} {}", tool.name(), arguments.join(" "))
                 })

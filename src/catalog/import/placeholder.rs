@@ -63,9 +63,9 @@ pub(super) fn is_secret(name: &str) -> bool {
         return false;
     }
     let ends = ["key", "token", "secret", "password"];
-    words.iter().any(|word| {
-        SECRET_WORDS.contains(word) || ends.iter().any(|end| word.ends_with(end))
-    })
+    words
+        .iter()
+        .any(|word| SECRET_WORDS.contains(word) || ends.iter().any(|end| word.ends_with(end)))
 }
 
 /// Splits at `${NAME}`, `${NAME:-default}`, `${input:name}`, `${env:NAME}`, `{{name}}` and
@@ -135,7 +135,9 @@ fn placeholder<'a>(text: &'a str, known: &dyn Fn(&str) -> bool) -> Option<(Piece
 /// Whether a literal only shows where a value belongs, as in `YOUR_API_KEY` or `sk-xxxx`.
 pub(super) fn is_sample(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let starts = ["your", "my-", "my_", "insert", "replace", "<", "path/to", "/path/to"];
+    let starts = [
+        "your", "my-", "my_", "insert", "replace", "<", "path/to", "/path/to",
+    ];
     starts.iter().any(|start| lower.starts_with(start))
         || lower.contains("xxx")
         || lower.contains("your-")
@@ -157,7 +159,9 @@ fn is_name(name: &str) -> bool {
 
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }
 
 #[cfg(test)]
@@ -197,7 +201,13 @@ mod tests {
 
     #[test]
     fn secrets_are_told_from_settings_by_their_names() {
-        for name in ["SLACK_BOT_TOKEN", "apiKey", "GITHUB_PAT", "X-Api-Key", "DATABASE_URL"] {
+        for name in [
+            "SLACK_BOT_TOKEN",
+            "apiKey",
+            "GITHUB_PAT",
+            "X-Api-Key",
+            "DATABASE_URL",
+        ] {
             assert!(is_secret(name), "{name}");
         }
         for name in ["SLACK_TEAM_ID", "KEYCLOAK_URL", "TOKEN_LIMIT", "KEY_PATH"] {

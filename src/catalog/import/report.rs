@@ -110,3 +110,11 @@ pub struct Report {
     /// The sums.
     pub counts: Counts,
 }
+
+impl Report {
+    /// What was refused, each with its place and reason.
+    pub fn refused(&self) -> impl Iterator<Item = &Note> {
+        let is_refused = |note: &&Note| note.kind == NoteKind::Refused;
+        self.notes.iter().filter(is_refused)
+    }
+}

@@ -93,7 +93,8 @@ pub(super) fn repaired(
     {
         let known = |name: &&Value| {
             let text = name.as_str().unwrap_or_default();
-            map.get("properties").is_some_and(|all| all.get(text).is_some())
+            map.get("properties")
+                .is_some_and(|all| all.get(text).is_some())
         };
         let names: Vec<Value> = names.iter().filter(known).cloned().collect();
         map.insert("required".to_owned(), names.into());
@@ -145,15 +146,25 @@ fn wrap_bare_properties(schema: &mut Value, mender: &mut Mender) {
 
 /// Whether a map under the name of a keyword is really the schema of a property of that name.
 fn is_property(key: &str, inner: &Map<String, Value>) -> bool {
-    let is_typed = matches!(inner.get("type"), Some(Value::String(word)) if type_for(word).is_some());
+    let is_typed =
+        matches!(inner.get("type"), Some(Value::String(word)) if type_for(word).is_some());
     let holds_schemas = matches!(
         key,
         "properties" | "$defs" | "definitions" | "patternProperties" | "dependentSchemas"
     );
     let is_schema_itself = matches!(
         key,
-        "items" | "additionalProperties" | "not" | "if" | "then" | "else" | "propertyNames"
-            | "unevaluatedProperties" | "default" | "example" | "const"
+        "items"
+            | "additionalProperties"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "propertyNames"
+            | "unevaluatedProperties"
+            | "default"
+            | "example"
+            | "const"
     );
     is_typed && !holds_schemas && !is_schema_itself
 }
@@ -196,7 +207,12 @@ impl Mender {
             }
         }
         for key in ["anyOf", "oneOf", "allOf", "prefixItems"] {
-            for inner in map.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            for inner in map
+                .get_mut(key)
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
                 self.mend(inner, depth + 1);
             }
         }
@@ -362,13 +378,22 @@ mod tests {
             prop::sample::select(vec!["string", "int", "what", "query"]).prop_map(Value::from),
         ];
         let keys = prop::sample::select(vec![
-            "type", "properties", "required", "items", "anyOf", "a", "$defs", "description",
+            "type",
+            "properties",
+            "required",
+            "items",
+            "anyOf",
+            "a",
+            "$defs",
+            "description",
         ]);
         leaf.prop_recursive(5, 40, 5, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
                 prop::collection::vec((keys.clone(), inner), 0..5).prop_map(|entries| {
-                    let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
+                    let entries = entries
+                        .into_iter()
+                        .map(|(key, value)| (key.to_owned(), value));
                     Value::Object(entries.collect())
                 }),
             ]

@@ -92,7 +92,11 @@ pub(super) fn entries<'a>(
     value: &'a Value,
     key: &str,
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    value.get(key).and_then(Value::as_object).into_iter().flatten()
+    value
+        .get(key)
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
 }
 
 /// The texts of a list.
@@ -114,7 +118,11 @@ mod tests {
     #[test]
     fn deep_nesting_is_refused_in_both_languages() {
         let deep = "[".repeat(10_000);
-        assert!(read("a.json", &deep).unwrap_err().contains("recursion limit"));
+        assert!(
+            read("a.json", &deep)
+                .unwrap_err()
+                .contains("recursion limit")
+        );
         assert!(read("a.yaml", &deep).unwrap_err().starts_with("not YAML"));
         let dashes = "- ".repeat(10_000);
         assert!(read("a.yaml", &dashes).unwrap_err().starts_with("not YAML"));
@@ -122,12 +130,12 @@ mod tests {
 
     #[test]
     fn an_alias_bomb_is_refused_before_it_goes_off() {
-        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
-        for level in 1..30 {
+        let row = |level: usize| {
             let before = format!("*a{}", level - 1);
-            let row = vec![before; 9].join(", ");
-            bomb.push_str(&format!("a{level}: &a{level} [{row}]\n"));
-        }
+            format!("a{level}: &a{level} [{}]\n", vec![before; 9].join(", "))
+        };
+        let rows: String = (1..30).map(row).collect();
+        let bomb = format!("a0: &a0 [x, x, x, x, x, x, x, x, x]\n{rows}");
         let why = read("bomb.yaml", &bomb).unwrap_err();
         assert!(why.starts_with("not YAML"), "{why}");
     }

@@ -42,7 +42,9 @@ pub(super) fn read(value: &Value) -> Result<(Tool, Vec<String>), String> {
     let description = text(value, &["description", "desc"]);
     let hidden = hidden_characters(description) + hidden_characters(title);
     if 0 < hidden {
-        repairs.push(format!("{hidden} hidden characters were taken out of its texts"));
+        repairs.push(format!(
+            "{hidden} hidden characters were taken out of its texts"
+        ));
     }
     let definition = Definition {
         title: title.to_owned(),
@@ -62,7 +64,9 @@ fn cleaned(definition: Definition, repairs: &mut Vec<String>) -> Tool {
     }
     if tool.description().ends_with("...") && !definition.description.ends_with("...") {
         let chars = definition.description.chars().count();
-        repairs.push(format!("its description of {chars} characters was shortened"));
+        repairs.push(format!(
+            "its description of {chars} characters was shortened"
+        ));
     }
     Tool::new(Definition {
         title: tool.title().to_owned(),

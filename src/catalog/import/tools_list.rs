@@ -92,9 +92,9 @@ fn list_of(page: &Value) -> Option<(&'static str, &Vec<Value>)> {
 /// Servers as [`crate::catalog::export::tools_list`] writes them beside the list.
 fn take_our_own(intake: &mut Intake, file: &str, servers: &Value, tools: &[(String, &Value)]) {
     for (name, head) in servers.as_object().into_iter().flatten() {
-        let own = tools.iter().filter(|(_, tool)| {
-            tool["_meta"][SERVER_KEY] == name.as_str()
-        });
+        let own = tools
+            .iter()
+            .filter(|(_, tool)| tool["_meta"][SERVER_KEY] == name.as_str());
         let mut whole = head.clone();
         if let Value::Object(map) = &mut whole {
             map.insert("name".to_owned(), name.as_str().into());
@@ -164,9 +164,14 @@ fn take_group(intake: &mut Intake, file: &str, group: &Group<'_>, about: &Value)
 }
 
 fn own_name(head: &Value) -> Option<String> {
-    let name = ["/server", "/server_info/name", "/serverInfo/name", "/result/serverInfo/name"]
-        .iter()
-        .find_map(|path| head.pointer(path)?.as_str())?;
+    let name = [
+        "/server",
+        "/server_info/name",
+        "/serverInfo/name",
+        "/result/serverInfo/name",
+    ]
+    .iter()
+    .find_map(|path| head.pointer(path)?.as_str())?;
     (!name.trim().is_empty()).then(|| name.trim().to_owned())
 }
 
@@ -207,15 +212,26 @@ mod tests {
 
     #[test]
     fn every_envelope_gives_its_tools() {
-        check("a/bakery.tools.json", r#"[{"name": "knead"}]"#, "bakery/knead");
-        check("a/tools.json", r#"{"tools": [{"name": "knead"}]}"#, "a/knead");
+        check(
+            "a/bakery.tools.json",
+            r#"[{"name": "knead"}]"#,
+            "bakery/knead",
+        );
+        check(
+            "a/tools.json",
+            r#"{"tools": [{"name": "knead"}]}"#,
+            "a/knead",
+        );
         let rpc = r#"{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "bake"}]}}"#;
         check("oven.json", rpc, "oven/bake");
-        let pages = r#"[{"tools": [{"name": "a"}], "nextCursor": "x"}, {"tools": [{"name": "b"}]}]"#;
+        let pages =
+            r#"[{"tools": [{"name": "a"}], "nextCursor": "x"}, {"tools": [{"name": "b"}]}]"#;
         check("pages.json", pages, "pages/a pages/b");
-        let lines = "{\"server\": \"x\", \"name\": \"a\"}\n\n{\"server\": \"y\", \"name\": \"a\"}\n";
+        let lines =
+            "{\"server\": \"x\", \"name\": \"a\"}\n\n{\"server\": \"y\", \"name\": \"a\"}\n";
         check("eval.tools.jsonl", lines, "x/a y/a");
-        let named = r#"{"server_info": {"name": "Old Mill", "version": "1.2"}, "tools": ["grind"]}"#;
+        let named =
+            r#"{"server_info": {"name": "Old Mill", "version": "1.2"}, "tools": ["grind"]}"#;
         let imported = check("m.json", named, "old-mill/grind");
         assert_eq!(&*imported.servers[0].provenance.version, "1.2");
         let url = r#"{"server": "r", "url": "https://r.example/mcp", "tools": [{"name": "a"}]}"#;

@@ -62,7 +62,10 @@ pub(super) fn read(intake: &mut Intake, documents: &[&Document]) {
 
 fn read_package(intake: &mut Intake, package: &Package<'_>) {
     let none = Value::Null;
-    let (index, file) = (package.index.unwrap_or(&none), package.file.unwrap_or(&none));
+    let (index, file) = (
+        package.index.unwrap_or(&none),
+        package.file.unwrap_or(&none),
+    );
     let listed: Vec<(&String, &Value)> = entries(index, "tools").collect();
     let place = package.place.as_str();
     let Some(name) = intake.name(place, &package.name, listed.len()) else {
@@ -134,7 +137,14 @@ mod tests {
         let imported = read(Format::Toolsdk, &documents);
         let counts = imported.report.counts;
         assert!(counts.balance());
-        assert_eq!((counts.servers_in, counts.servers_out, counts.servers_refused), (2, 1, 1));
+        assert_eq!(
+            (
+                counts.servers_in,
+                counts.servers_out,
+                counts.servers_refused
+            ),
+            (2, 1, 1)
+        );
         let server = &imported.servers[0];
         assert_eq!((server.name.as_str(), server.tools.len()), ("acme-post", 1));
         assert!(server.secrets[0].optional);

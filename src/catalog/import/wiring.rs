@@ -1,6 +1,8 @@
 //! From a foreign way to start a server to ours: placeholders become settings, values of secrets
 //! stay behind, and what we cannot start is found but not run.
 
+mod container;
+
 use std::collections::HashMap;
 
 use crate::catalog::import::NoteKind;
@@ -110,7 +112,10 @@ impl Wiring {
             && !image.starts_with('-')
             && !image.contains(|c: char| c.is_whitespace() || c == '{' || c == '$');
         if !fits {
-            self.say(NoteKind::Noted, format!("`{image}` is no image: found but not run"));
+            self.say(
+                NoteKind::Noted,
+                format!("`{image}` is no image: found but not run"),
+            );
             return None;
         }
         let args = self.arguments(args)?;
@@ -128,22 +133,36 @@ impl Wiring {
         transport: &str,
         headers: &[(String, String)],
     ) -> Option<Launch> {
-        let path = url.split('?').next().unwrap_or_default().trim_end_matches('/');
+        let path = url
+            .split('?')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches('/');
         let is_sse = match transport {
             "sse" => !path.ends_with("/mcp"),
             _ => path.ends_with("/sse"),
         };
         let transports = [
-            "", "http", "sse", "streamable", "streamable-http", "streamablehttp",
-            "streamable_http", "streamableHttp",
+            "",
+            "http",
+            "sse",
+            "streamable",
+            "streamable-http",
+            "streamablehttp",
+            "streamable_http",
+            "streamableHttp",
         ];
         if is_sse || !transports.contains(&transport) {
-            let why = "it speaks the older SSE transport or another that we do not: found but not run";
+            let why =
+                "it speaks the older SSE transport or another that we do not: found but not run";
             self.say(NoteKind::Noted, why);
             return None;
         }
         if !url.starts_with("https://") && !url.starts_with("http://") {
-            self.say(NoteKind::Noted, "its URL is not `https://`: found but not run");
+            self.say(
+                NoteKind::Noted,
+                "its URL is not `https://`: found but not run",
+            );
             return None;
         }
         let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -190,59 +209,12 @@ impl Wiring {
         self.said
     }
 
-    /// `docker run` with the options that our own start of a container has as well.
-    fn docker_run(&mut self, args: &[String], env: &[(String, String)]) -> Option<Launch> {
-        let mut rest = args.iter();
-        let mut variables: Vec<(String, String)> = Vec::new();
-        let image = loop {
-            let option = rest.next()?.as_str();
-            if !option.starts_with('-') {
-                break option.to_owned();
-            }
-            let (flag, inline) = match option.split_once('=') {
-                Some((flag, value)) => (flag, Some(value.to_owned())),
-                None => (option, None),
-            };
-            match flag {
-                "-i" | "-t" | "-it" | "-ti" | "--rm" | "--init" | "--interactive" | "--tty" => {}
-                "-e" | "--env" => {
-                    let given = inline.or_else(|| rest.next().cloned())?;
-                    let (name, value) = match given.split_once('=') {
-                        Some((name, value)) => (name.to_owned(), value.to_owned()),
-                        None => {
-                            let outer = env.iter().find(|(name, _)| *name == given);
-                            let own = format!("${{{given}}}");
-                            let value = outer.map_or(own, |(_, value)| value.clone());
-                            (given, value)
-                        }
-                    };
-                    variables.push((name, value));
-                }
-                "-v" | "--volume" | "--mount" | "-p" | "--publish" | "--network" | "--net"
-                | "--platform" | "-u" | "--user" | "--name" | "--pull" | "--add-host" | "-w"
-                | "--workdir" => {
-                    if inline.is_none() {
-                        rest.next()?;
-                    }
-                    if flag != "--name" && flag != "--pull" {
-                        let why = format!("option `{flag}` of `docker run` was left out");
-                        self.say(NoteKind::Repaired, why);
-                    }
-                }
-                _ => {
-                    let why = format!("option `{flag}` of `docker run` is not known: not run");
-                    self.say(NoteKind::Noted, why);
-                    return None;
-                }
-            }
-        };
-        let args: Vec<String> = rest.cloned().collect();
-        self.image(&image, &args, &variables)
-    }
-
     fn arguments(&mut self, args: &[String]) -> Option<Vec<Template>> {
         if PARTS_MAX < args.len() {
-            self.say(NoteKind::Noted, format!("{} arguments are too many: not run", args.len()));
+            self.say(
+                NoteKind::Noted,
+                format!("{} arguments are too many: not run", args.len()),
+            );
             return None;
         }
         args.iter().map(|argument| self.visible(argument)).collect()
@@ -283,7 +255,10 @@ impl Wiring {
         for piece in pieces {
             match piece {
                 Piece::Text(text) => filled.push_str(&text),
-                Piece::Value { name: inner, default } => {
+                Piece::Value {
+                    name: inner,
+                    default,
+                } => {
                     let known = self.hints.get(&inner).and_then(|hint| hint.secret);
                     let inner_secret = known.unwrap_or_else(|| secret || is_secret(&inner));
                     filled.push_str(&self.slot(&inner, default, inner_secret)?);
@@ -332,10 +307,13 @@ impl Wiring {
     fn slot(&mut self, variable: &str, default: Option<String>, secret: bool) -> Option<String> {
         let hint = self.hints.get(variable).cloned().unwrap_or_default();
         // A name without its server's in front would be shared by all servers.
-        let own = hint.slot.filter(|slot| slot.as_str().contains('.')).or_else(|| {
-            let dotted = variable.contains('.').then(|| variable.parse().ok());
-            dotted.flatten()
-        });
+        let own = hint
+            .slot
+            .filter(|slot| slot.as_str().contains('.'))
+            .or_else(|| {
+                let dotted = variable.contains('.').then(|| variable.parse().ok());
+                dotted.flatten()
+            });
         let name = match own {
             Some(name) => name,
             None => self.setting_name(variable)?,
@@ -431,14 +409,27 @@ mod tests {
           }
         }
         "#);
-        assert_eq!(said, ["the value of `ACME_TOKEN` is a secret and was not taken over"]);
+        assert_eq!(
+            said,
+            ["the value of `ACME_TOKEN` is a secret and was not taken over"]
+        );
     }
 
     #[test]
     fn docker_run_becomes_a_container_and_says_what_it_left_out() {
         let (server, said) = wired(
             "docker",
-            &["run", "-i", "--rm", "-e", "KEY", "-v", "/a:/b", "acme/mcp:1.2", "--x"],
+            &[
+                "run",
+                "-i",
+                "--rm",
+                "-e",
+                "KEY",
+                "-v",
+                "/a:/b",
+                "acme/mcp:1.2",
+                "--x",
+            ],
             &[("KEY", "${ACME_KEY}")],
         );
         let Some(Launch::Docker { image, args, env }) = &server.launch else {
@@ -453,8 +444,16 @@ mod tests {
     fn what_cannot_be_started_safely_is_not_started() {
         for (command, args, why) in [
             ("bash", vec!["-c", "x"], "`bash` is no package runner"),
-            ("npx", vec!["a@1.0.0", "--key=${API_KEY}"], "secret `API_KEY` stands in an argument"),
-            ("docker", vec!["run", "--privileged", "a:1"], "option `--privileged`"),
+            (
+                "npx",
+                vec!["a@1.0.0", "--key=${API_KEY}"],
+                "secret `API_KEY` stands in an argument",
+            ),
+            (
+                "docker",
+                vec!["run", "--privileged", "a:1"],
+                "option `--privileged`",
+            ),
         ] {
             let (server, said) = wired(command, &args, &[]);
             assert!(server.launch.is_none());
