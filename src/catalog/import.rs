@@ -213,3 +213,12 @@ pub fn next_cursor(page: &str) -> Option<String> {
     let cursor = source::text(metadata, &["nextCursor", "next_cursor"]);
     (!cursor.is_empty()).then(|| cursor.to_owned())
 }
+
+/// Lists of tools that complete a compiled Docker catalog, by their `https` URLs: a document
+/// fetched from one, under that name, is read together with the catalog.
+pub fn tools_urls(catalog: &Document) -> Vec<String> {
+    source::parse(catalog).map_or_else(|_| Vec::new(), |value| docker::tools_urls(&value))
+}
+
+#[cfg(test)]
+mod tests;

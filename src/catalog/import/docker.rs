@@ -11,6 +11,8 @@ use crate::catalog::import::wiring::{Commands, Hint, Wiring};
 use crate::catalog::import::{Document, NoteKind, normal_form};
 use crate::domain::{Server, ServerName};
 
+/// Most lists of tools that complete one catalog.
+const URLS_MAX: usize = 2_000;
 /// Key of what Docker's format has no word for, in catalogs that we wrote.
 pub(in crate::catalog) const EXTENSION: &str = "x-toolcrib";
 
@@ -39,6 +41,20 @@ pub(super) fn read(intake: &mut Intake, documents: &[&Document]) {
             read_entry(intake, &place, name, entry, listed);
         }
     }
+}
+
+/// The `toolsUrl` of each server whose tools are known by name only.
+pub(super) fn tools_urls(catalog: &Value) -> Vec<String> {
+    let mut urls: Vec<String> = entries(catalog, "registry")
+        .filter(|(_, entry)| items(entry, "tools").iter().all(is_name_only))
+        .map(|(_, entry)| text(entry, &["toolsUrl"]))
+        .filter(|url| url.starts_with("https://"))
+        .map(str::to_owned)
+        .take(URLS_MAX)
+        .collect();
+    urls.sort();
+    urls.dedup();
+    urls
 }
 
 /// Whether a document is what a URL names: the URL itself, or a file of its last name.
@@ -282,6 +298,12 @@ mod tests {
             parcels.tools[0].input().arguments()[0].name.as_ref(),
             "number"
         );
+    }
+
+    #[test]
+    fn a_catalog_names_the_lists_that_complete_it() {
+        let urls = crate::catalog::import::tools_urls(&fixture("docker-catalog.yaml"));
+        assert_eq!(urls, ["https://catalog.example/parcels/tools.json"]);
     }
 
     #[test]
