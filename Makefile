@@ -57,15 +57,17 @@ check: ## Format, lints, documentation, licences.
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items --quiet
-	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; \
+	@if command -v cargo-deny >/dev/null; then cargo deny --offline check --config .config/deny.toml bans licenses sources; \
 	else echo "note: cargo-deny is not installed, so licences and sources are not checked"; fi
 
-eval: build models ## Measures search quality on the labelled queries in LABELLED (a folder).
-	@test -d "$(LABELLED)/eval" || { echo "set LABELLED to a folder that holds eval/ and catalogs/"; exit 1; }
-	@for queries in $(LABELLED)/eval/*.queries.jsonl; do \
-		set=$$(basename $$queries .queries.jsonl); tools=$(LABELLED)/eval/$$set.tools.jsonl; \
-		if test -f $$tools; then $(TOOLCRIB) eval --tools $$tools --queries $$queries; \
-		else $(TOOLCRIB) eval --catalog $(LABELLED)/catalogs/merged/catalog.jsonl --queries $$queries; fi; done
+# A folder with labelled queries, as SET.queries.jsonl and SET.tools.jsonl, and a catalog in normal
+# form for sets without tools of their own.
+LABELLED ?= ../shared/eval
+LABELLED_CATALOG ?= ../shared/catalogs/merged/catalog.jsonl
+
+eval: build models ## Measures search quality on the labelled queries of LABELLED, against baselines and gate.
+	@test -d "$(LABELLED)" || { echo "no labelled queries: set LABELLED to a folder of SET.queries.jsonl"; exit 1; }
+	$(TOOLCRIB) eval --all $(LABELLED) --catalog $(LABELLED_CATALOG) --baselines --gate tests/quality/gate.json
 
 bench: models ## Runs the benchmarks.
 	cargo bench --locked

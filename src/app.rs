@@ -7,6 +7,9 @@
 
 mod build;
 mod model;
+mod sources;
+mod refresh;
+mod hangup;
 mod health;
 mod serve;
 
@@ -19,18 +22,23 @@ use rand::rngs::OsRng;
 
 use crate::call::{Caller, UpstreamOptions, Upstreams};
 use crate::catalog::manifest::Fault;
-use crate::catalog::{SourceFile, builtin, load, read_folder};
+use crate::catalog::refresh::assemble;
+use crate::catalog::{SourceFile, builtin, read_folder};
 use crate::config::{Config, Environment, Home};
 use crate::domain::Catalog;
 use crate::handles::Handles;
 use crate::lifecycle::Lifecycle;
 use crate::models::Models;
 use crate::search::{Embedder, Index, Ranking, Searcher, VectorCache};
+use crate::telemetry::Chain;
 use crate::tenants::{Directory, Limits, TenantLimits, Vault};
 use crate::transport::desk::Desk;
 
+use self::refresh::Refresher;
+
 pub use self::build::{IndexJob, Vectors};
 pub use self::model::{ModelState, load_embedder, runtime_library};
+pub use self::refresh::report_json;
 pub use self::serve::Listening;
 
 /// What a program needs before it has any part: where things are, and how it is configured.
@@ -152,6 +160,9 @@ pub struct App {
     embedder: Option<Embedder>,
     model: ModelState,
     faults: Vec<Fault>,
+    refresher: Refresher,
+    /// Held by whoever builds an index.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl App {
@@ -175,12 +186,21 @@ impl App {
         embedder: Option<Embedder>,
         model: ModelState,
     ) -> anyhow::Result<Self> {
-        let loaded = load(&place.catalog_sources()?);
+        let loaded = place.own_catalog()?;
         for fault in &loaded.faults {
             tracing::warn!(file = %fault.file, line = fault.line, fault = %fault.message,
                 remedy = %fault.remedy, "left out a catalog file");
         }
-        let catalog = Arc::new(loaded.catalog);
+        let own = Arc::new(loaded.catalog);
+        let file = place.snapshot();
+        let catalog = match assemble(&own, &file.load()) {
+            Ok(assembled) => Arc::new(assembled.catalog),
+            Err(error) => {
+                tracing::error!(error = %Chain(&error), "left out what catalog sources gave");
+                Arc::clone(&own)
+            }
+        };
+        let refresher = Refresher::new(place.refresh_options()?, file, own, Arc::clone(&catalog));
         let vault = Arc::new(place.vault()?);
         let handles = Arc::new(Handles::new(place.config.handles.alive_max));
         let searcher = Arc::new(Searcher::new(
@@ -217,6 +237,8 @@ impl App {
             directory: Arc::new(place.directory()),
             catalog: shared,
             faults: loaded.faults,
+            refresher,
+            turn: Arc::default(),
             place,
             lifecycle,
             handles,

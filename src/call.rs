@@ -11,6 +11,7 @@ mod arguments;
 mod resolve;
 mod upstream;
 mod result;
+mod kept;
 mod error;
 
 use std::fmt;
@@ -23,12 +24,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::arguments::Arguments;
 use crate::call::error::{invalid_step, unresolved};
+use crate::call::kept::Kept;
 use crate::call::resolve::{Resolved, resolve};
 use crate::domain::{Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId};
 use crate::handles::{Grant, Handles};
 
 pub use self::arguments::Problem;
 pub use self::error::{CallError, StepProblem};
+pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
@@ -40,6 +43,7 @@ pub struct Caller {
     settings: Arc<dyn Settings>,
     upstreams: Upstreams,
     arguments: Arguments,
+    kept: Kept,
 }
 
 impl fmt::Debug for Caller {
@@ -122,6 +126,7 @@ impl Caller {
             settings,
             upstreams,
             arguments: Arguments::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -165,9 +170,10 @@ impl Caller {
         };
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
+        lease.check().map_err(failed)?;
         self.handles.take(&tenant.id, &handle)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
-        Ok(self.outcome(Some(run_id), &tool, result.map_err(failed)?))
+        Ok(self.outcome(tenant, Some(run_id), tool.clone(), result.map_err(failed)?))
     }
 
     /// Runs a tool without a handle, for the operator at the command line. All other checks are
@@ -199,7 +205,20 @@ impl Caller {
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
-        Ok(self.outcome(None, tool, result.map_err(failed)?))
+        Ok(self.outcome(tenant, None, tool.clone(), result.map_err(failed)?))
+    }
+
+    /// A page of the whole result of a run whose reply was cut, as JSON text; `None` for what is
+    /// gone after [`KEPT_FOR`], was not cut, or is another tenant's.
+    pub fn whole_result(&self, tenant: &Tenant, run_id: RunId, page: usize) -> Option<Page> {
+        self.kept.page(&tenant.id, run_id, page)
+    }
+
+    /// Lets go of whole results that have had their time, and of sessions that have ended. Called
+    /// by the sweeper.
+    pub fn sweep(&self) {
+        self.kept.sweep();
+        self.upstreams.sweep();
     }
 
     /// The live handle and what it covers.
@@ -216,16 +235,25 @@ impl Caller {
         resolve(server, &tenant.id, &*self.settings, workspaces)
     }
 
+    /// The result within its cap. What is over it is kept whole for a while.
     fn outcome(
         &self,
+        tenant: &Tenant,
         run_id: Option<RunId>,
-        tool: &ToolId,
+        tool: ToolId,
         mut result: Map<String, Value>,
     ) -> CallOutcome {
-        let truncated = result::cap(&mut result, self.upstreams.options().result_chars_max);
+        let chars_max = self.upstreams.options().result_chars_max;
+        if let Some(run_id) = run_id
+            && result::is_over(&result, chars_max)
+        {
+            let whole = Value::Object(result.clone()).to_string();
+            self.kept.put(&tenant.id, run_id, whole);
+        }
+        let truncated = result::cap(&mut result, chars_max);
         CallOutcome {
             run_id,
-            tool: tool.clone(),
+            tool,
             result,
             truncated,
         }

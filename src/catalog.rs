@@ -6,6 +6,11 @@ pub mod import;
 pub mod merge;
 pub mod export;
 mod load;
+pub mod scan;
+pub mod pins;
+pub mod diff;
+pub mod snapshot;
+pub mod refresh;
 
 pub use self::builtin::builtin;
 pub use self::load::{Loaded, ReadFolderError, SourceFile, load, read_folder};

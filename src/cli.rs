@@ -6,7 +6,6 @@ mod serve;
 mod search;
 mod run;
 mod catalog;
-mod import;
 mod models;
 mod tenant;
 mod secret;
@@ -74,7 +73,7 @@ enum Command {
     Search(search::Args),
     /// Runs a tool on its MCP server.
     Run(run::Args),
-    /// Lists, shows and checks the catalog.
+    /// Lists, shows, checks and refreshes the catalog.
     #[command(subcommand)]
     Catalog(catalog::Command),
     /// Lists, fetches and verifies embedding models and the ONNX runtime.
@@ -114,7 +113,7 @@ pub async fn run(args: Args, env: Environment) -> anyhow::Result<Outcome> {
         Command::Serve(args) => serve::run(place, args, out).await,
         Command::Search(args) => search::run(place, args, out).await,
         Command::Run(args) => run::run(place, args, out).await,
-        Command::Catalog(command) => catalog::run(&place, &command, out),
+        Command::Catalog(command) => catalog::run(place, &command, out).await,
         Command::Models(command) => models::run(&place, command, out).await,
         Command::Tenant(command) => tenant::run(&place, command, out),
         Command::Secret(command) => secret::run(&place, command, out),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use self::home::{FindHomeError, Home};
 pub use self::sections::{
     CatalogSection, HandlesSection, LimitsSection, LogFormat, LogSection, ModelSection,
-    RankingSection, ServerSection, Surface, UpstreamsSection,
+    RankingSection, ServerSection, SourceSection, Surface, UpstreamsSection,
 };
 
 /// Why there is no configuration.

@@ -6,6 +6,7 @@
 mod set;
 mod metrics;
 mod report;
+mod gate;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +16,15 @@ use tokio::time::Instant;
 
 use crate::domain::{ReadSettingError, SettingName, Settings, Tenant, TenantId, ToolId};
 use crate::handles::Handles;
-use crate::search::{BuildIndexError, Embedder, Index, Progress, Ranking, Searcher, VectorCache};
+use crate::search::{
+    Baseline, Baselines, BuildIndexError, EmbedError, Embedder, Index, Progress, Ranking, Searcher,
+    VectorCache,
+};
 
 use self::metrics::Score;
 
-pub use self::report::{Latency, Metrics, Report};
+pub use self::gate::{Gate, ReadGateError};
+pub use self::report::{Interval, Latency, Metrics, Report};
 pub use self::set::{LabelledQuery, LabelledSet, ReadSetError, ToolSource};
 
 /// Why a set was not measured.
@@ -33,6 +38,14 @@ pub enum RunEvalError {
         set: String,
         /// Why.
         source: BuildIndexError,
+    },
+    /// A baseline could not embed a query.
+    #[error("cannot embed a query of set `{set}`")]
+    Embed {
+        /// Which set.
+        set: String,
+        /// Why.
+        source: EmbedError,
     },
 }
 
@@ -88,6 +101,37 @@ pub async fn run(set: &LabelledSet, setup: &Setup<'_>) -> Result<Report, RunEval
     let with_model = setup.embedder.map(|_| Latency::of(with_model));
     let latency = (Latency::of(without_model), with_model);
     Ok(Report::new(set, &scores, latency))
+}
+
+/// Scores the baselines on a set, in the order asked for. They are not timed.
+pub async fn run_baselines(
+    set: &LabelledSet,
+    baselines: &[Baseline],
+    embedder: &Embedder,
+    cache: &VectorCache,
+) -> Result<Vec<Report>, RunEvalError> {
+    let built = Baselines::build(set.catalog.clone(), embedder, cache)
+        .await
+        .map_err(|source| RunEvalError::Build {
+            set: set.name.clone(),
+            source,
+        })?;
+    let mut reports = Vec::with_capacity(baselines.len());
+    for baseline in baselines {
+        let mut scores = Vec::with_capacity(set.queries.len());
+        for labelled in &set.queries {
+            let found = built
+                .order(labelled.query.as_str(), *baseline, embedder)
+                .await
+                .map_err(|source| RunEvalError::Embed {
+                    set: set.name.clone(),
+                    source,
+                })?;
+            scores.push(Score::of(&found, &labelled.relevant));
+        }
+        reports.push(Report::new(set, &scores, (Latency::default(), None)));
+    }
+    Ok(reports)
 }
 
 async fn searcher(set: &LabelledSet, setup: &Setup<'_>) -> Result<Searcher, BuildIndexError> {

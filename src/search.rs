@@ -11,15 +11,19 @@
 mod ranking;
 mod terms;
 mod abbreviations;
+mod synonyms;
 mod spelling;
 mod bm25;
 mod keywords;
+mod lexicon;
+mod reading;
 mod views;
 mod model;
 mod embedder;
 mod vectors;
 mod nearest;
 mod graph;
+mod codes;
 mod scope;
 mod index;
 mod candidates;
@@ -27,6 +31,8 @@ mod blend;
 mod diversify;
 mod answer;
 mod explain;
+mod baseline;
+mod scale;
 #[cfg(test)]
 mod sample;
 
@@ -42,11 +48,12 @@ use crate::domain::{Catalog, Query, RunId, Settings, Tenant};
 use crate::handles::{Handles, MintError};
 
 use self::candidates::{Candidate, Meaning};
-use self::diversify::Picked;
-use self::keywords::Reading;
+use self::diversify::{Pair, Picked};
+use self::reading::{Reader, Reading};
 use self::scope::Allowed;
 
 pub use self::answer::{Answer, Degraded, Pick, Readiness, Requires};
+pub use self::baseline::{Baseline, Baselines};
 pub use self::candidates::Lane;
 pub use self::embedder::{EmbedError, Embedder};
 pub use self::explain::{Explanation, Row, Word};
@@ -54,6 +61,7 @@ pub use self::graph::DumpGraphError;
 pub use self::index::{BuildIndexError, Index, Progress};
 pub use self::model::{LoadModelError, ModelFiles, Pooling, RunModelError};
 pub use self::ranking::{PICKS_MAX, Ranking, VECTOR_SHARE};
+pub use self::scale::{Scale, Way, measure};
 pub use self::vectors::{UseCacheError, VectorCache};
 
 /// Why a search gave no tools.
@@ -188,8 +196,12 @@ impl Searcher {
     /// The pipeline, without its end.
     async fn rank(&self, index: &Index, tenant: &Tenant, query: &Query) -> Ranked {
         let allowed = index.allowed(tenant);
-        let reading = index.keywords.read(query.as_str());
-        let meaning = self.embed(index, &reading, query).await;
+        let reader = Reader {
+            keywords: &index.keywords,
+            lexicon: self.embedder.as_ref().and_then(Embedder::lexicon),
+        };
+        let reading = reader.read(query.as_str());
+        let meaning = self.embed(index, &reading).await;
         self.rank_read(index, &allowed, reading, meaning)
     }
 
@@ -206,11 +218,14 @@ impl Searcher {
         let meaning = meaning.ok();
         let mut candidates =
             candidates::gather(index, &reading, meaning.as_ref(), allowed, ranking);
-        blend::blend(&mut candidates, ranking.vector_share);
-        let picks = diversify::pick(&candidates, ranking.lambda, |a, b| {
-            meaning
+        blend::blend(&mut candidates, &reading, ranking.vector_share);
+        let catalog = index.catalog();
+        let picks = diversify::pick(&candidates, ranking.lambda, |a, b| Pair {
+            likeness: meaning
                 .as_ref()
-                .map_or(0.0, |meaning| meaning.side.nearest.likeness(a, b))
+                .map_or(0.0, |meaning| meaning.side.nearest.likeness(a, b)),
+            same_server: Arc::ptr_eq(catalog.server_of(a), catalog.server_of(b)),
+            same_name: catalog.tool(a).name() == catalog.tool(b).name(),
         });
         Ranked {
             tools_total: allowed.count(index.catalog().len()),
@@ -227,18 +242,24 @@ impl Searcher {
         &self,
         index: &'a Index,
         reading: &Reading,
-        query: &Query,
     ) -> Result<Meaning<'a>, Degraded> {
         let main = self.embedder.as_ref().ok_or(Degraded::ModelMissing)?;
-        let (embedder, side, text) = match (main.multilingual(), &index.multilingual) {
-            (Some(second), Some(side)) if reading.is_foreign() => (second, side, query.as_str()),
-            _ => {
-                let side = index.vectors.as_ref().ok_or(Degraded::IndexBuilding)?;
-                (main, side, reading.text.as_str())
-            }
+        let (embedder, side) = match (main.multilingual(), &index.multilingual) {
+            (Some(second), Some(side)) if reading.foreign => (second, side),
+            _ => (main, index.vectors.as_ref().ok_or(Degraded::IndexBuilding)?),
         };
-        match embedder.embed_query(text).await {
-            Ok(vector) => Ok(Meaning { vector, side }),
+        let mut texts = vec![reading.text.as_str()];
+        texts.extend(reading.clauses.iter().map(String::as_str));
+        match embedder.embed_queries(&texts).await {
+            Ok(mut vectors) => {
+                let clauses = vectors.split_off(1.min(vectors.len()));
+                let whole = vectors.pop().ok_or(Degraded::ModelFailed)?;
+                Ok(Meaning {
+                    whole,
+                    clauses,
+                    side,
+                })
+            }
             Err(EmbedError::Busy) => Err(Degraded::ModelBusy),
             Err(error @ (EmbedError::Stopped | EmbedError::Run(_))) => {
                 warn!(error = %crate::search::answer::chain(&error), "cannot embed a query");

@@ -1,10 +1,12 @@
-//! Making the vectors of the present catalog, while searches go on.
+//! Making the vectors of a catalog, while searches go on.
 
 use std::sync::Arc;
 
 use anyhow::Context;
+use tokio::sync::Mutex;
 
 use crate::app::App;
+use crate::domain::Catalog;
 use crate::search::{Embedder, Index, Ranking, Searcher, VectorCache};
 
 /// What came of making vectors.
@@ -16,13 +18,45 @@ pub enum Vectors {
     NoModel,
 }
 
+/// What builds an index.
+#[derive(Debug)]
+pub(super) struct Builder {
+    /// Held by whoever builds: of two indexes built at once the older could be published last.
+    pub(super) turn: Arc<Mutex<()>>,
+    pub(super) embedder: Option<Embedder>,
+    ranking: Ranking,
+    cache: VectorCache,
+}
+
+impl Builder {
+    /// The index without vectors, built beside the runtime.
+    pub(super) async fn keyword_side(&self, catalog: Arc<Catalog>) -> anyhow::Result<Arc<Index>> {
+        let ranking = self.ranking.clone();
+        let building =
+            tokio::task::spawn_blocking(move || Index::keyword_only(catalog, &ranking)).await;
+        Ok(Arc::new(building?))
+    }
+
+    /// The index with its vectors; `None` where there is no model.
+    pub(super) async fn vectors(
+        &self,
+        index: &Index,
+        progress: &(dyn Fn(usize, usize) + Send + Sync),
+    ) -> anyhow::Result<Option<Index>> {
+        let Some(embedder) = &self.embedder else {
+            return Ok(None);
+        };
+        let (ranking, cache) = (&self.ranking, &self.cache);
+        let whole = index.with_vectors(ranking, embedder, cache, progress).await;
+        Ok(Some(whole.context("cannot build the index")?))
+    }
+}
+
 /// Makes vectors once.
 #[derive(Debug)]
 pub struct IndexJob {
     searcher: Arc<Searcher>,
-    embedder: Option<Embedder>,
-    ranking: Ranking,
-    cache: VectorCache,
+    builder: Builder,
 }
 
 impl App {
@@ -30,6 +64,13 @@ impl App {
     pub fn index_job(&self) -> IndexJob {
         IndexJob {
             searcher: Arc::clone(&self.searcher),
+            builder: self.builder(),
+        }
+    }
+
+    pub(super) fn builder(&self) -> Builder {
+        Builder {
+            turn: Arc::clone(&self.turn),
             embedder: self.embedder.clone(),
             ranking: self.place.ranking(),
             cache: self.cache.clone(),
@@ -43,14 +84,11 @@ impl IndexJob {
         self,
         progress: &(dyn Fn(usize, usize) + Send + Sync),
     ) -> anyhow::Result<Vectors> {
-        let Some(embedder) = &self.embedder else {
+        let _one = self.builder.turn.lock().await;
+        let present: Arc<Index> = self.searcher.index();
+        let Some(index) = self.builder.vectors(&present, progress).await? else {
             return Ok(Vectors::NoModel);
         };
-        let present: Arc<Index> = self.searcher.index();
-        let index = present
-            .with_vectors(&self.ranking, embedder, &self.cache, progress)
-            .await
-            .context("cannot build the index")?;
         self.searcher.publish(Arc::new(index));
         Ok(Vectors::Published)
     }

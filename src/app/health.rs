@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::app::{App, ModelState};
+use crate::app::{App, ModelState, report_json};
 use crate::search::Readiness;
-use crate::telemetry::{Gauge, set_gauge};
+use crate::telemetry::{Chain, Gauge, set_gauge};
 use crate::transport::http::Health;
 
 impl App {
@@ -44,12 +45,15 @@ impl Health for AppHealth {
             state
         };
         let ready = app.is_ready();
+        let (failed, waiting) = app.refresher.state();
         let details = json!({
             "ready": ready,
             "state": state,
             "tools": tools,
             "servers": app.catalog().servers().len(),
             "catalog_faults": app.faults.len(),
+            "sources_failed": failed,
+            "waiting": waiting,
         });
         (ready, details)
     }
@@ -70,5 +74,24 @@ impl Health for AppHealth {
             .count();
         set_gauge(Gauge::UpstreamSessions, open);
         set_gauge(Gauge::CatalogFaults, app.faults.len());
+        let (failed, waiting) = app.refresher.state();
+        set_gauge(Gauge::SourcesFailed, failed);
+        set_gauge(Gauge::CatalogWaiting, waiting);
+    }
+
+    fn refresh_catalog(&self) -> BoxFuture<'static, Result<Value, String>> {
+        let app = Arc::clone(&self.0);
+        // A task of its own: a client that goes away does not leave half a round behind.
+        let round = self
+            .0
+            .lifecycle
+            .spawn(async move { app.refresh(&[]).await });
+        Box::pin(async move {
+            match round.await {
+                Ok(Ok(report)) => Ok(report_json(&report)),
+                Ok(Err(error)) => Err(Chain(error.as_ref()).to_string()),
+                Err(error) => Err(Chain(&error).to_string()),
+            }
+        })
     }
 }

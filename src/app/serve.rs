@@ -65,6 +65,7 @@ impl App {
             open,
         };
         self.spawn_upkeep();
+        self.spawn_refreshing(true);
         let serving = self.spawn_server(mcp_listener, mcp);
         let admin = self.spawn_server(admin_listener, admin);
         started(listening);
@@ -94,6 +95,7 @@ impl App {
             }
         };
         self.spawn_upkeep();
+        self.spawn_refreshing(false);
         let surface = Surface::of_resident(Arc::clone(&self.desk), guest);
         let served = surface.serve_stdio(&self.lifecycle).await;
         self.lifecycle.stop();
@@ -136,10 +138,14 @@ impl App {
             }
         });
         let (lifecycle, handles) = (self.lifecycle.clone(), Arc::clone(&self.handles));
+        let caller = Arc::clone(&self.caller);
         self.lifecycle.spawn(async move {
             loop {
                 tokio::select! {
-                    () = tokio::time::sleep(SWEEP_EVERY) => { handles.sweep(); }
+                    () = tokio::time::sleep(SWEEP_EVERY) => {
+                        handles.sweep();
+                        caller.sweep();
+                    }
                     () = lifecycle.stopping() => return,
                 }
             }

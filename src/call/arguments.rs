@@ -368,3 +368,222 @@ fn type_of(value: &Value) -> &'static str {
         Value::Object(_) => "an object",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::{Definition, Input};
+
+    fn tool(schema: Value) -> Tool {
+        let input = Input::from_schema(schema);
+        Tool::new(Definition::new("post".parse().unwrap(), "", input))
+    }
+
+    fn post() -> Tool {
+        tool(json!({
+            "type": "object",
+            "properties": {
+                "channel_id": {"type": "string", "minLength": 2},
+                "text": {"type": ["string", "null"]},
+                "priority": {"enum": ["low", "normal", "high"]},
+                "retries": {"type": "integer", "maximum": 3},
+                "blocks": {"type": "array", "items": {
+                    "type": "object",
+                    "properties": {"kind": {"type": "string"}},
+                    "required": ["kind"],
+                    "additionalProperties": false,
+                }},
+            },
+            "required": ["channel_id", "text"],
+            "additionalProperties": false,
+        }))
+    }
+
+    /// Problems as `path: expected (nearest)`.
+    fn check(tool: &Tool, arguments: Value) -> Vec<String> {
+        let checked = Arguments::default().check(tool, Some(arguments));
+        let problems = checked.err().unwrap_or_default();
+        let show = |problem: &Problem| match &problem.nearest {
+            Some(nearest) => format!("{}: {} ({nearest})", problem.path, problem.expected),
+            None => format!("{}: {}", problem.path, problem.expected),
+        };
+        problems.iter().map(show).collect()
+    }
+
+    #[test]
+    fn good_arguments_pass_as_an_object_and_as_its_text() {
+        let object = json!({"channel_id": "C1", "text": null, "retries": 3});
+        let arguments = Arguments::default();
+        let passed = arguments.check(&post(), Some(object.clone())).unwrap();
+        assert_eq!(Value::Object(passed), object);
+        let text = Value::String(object.to_string());
+        assert_eq!(
+            Value::Object(arguments.check(&post(), Some(text)).unwrap()),
+            object
+        );
+        let open = tool(json!({"type": "object"}));
+        for nothing in [None, Some(Value::Null), Some(json!("")), Some(json!({}))] {
+            assert_eq!(arguments.check(&open, nothing).unwrap(), Map::new());
+        }
+    }
+
+    #[test]
+    fn each_problem_has_its_path_what_was_expected_and_the_nearest_name() {
+        let wrong = json!({
+            "channelID": "C1",
+            "text": 5,
+            "priority": "urgent-high",
+            "retries": 4,
+            "blocks": [{"kind": "a"}, {"kinds": "b"}],
+        });
+        let mut problems = check(&post(), wrong);
+        problems.sort();
+        assert_eq!(
+            problems,
+            [
+                "/blocks/1/kind: string, required and missing",
+                "/blocks/1/kinds: one of `kind` (kind)",
+                "/channelID: one of `channel_id`, `text`, `priority`, `retries`, `blocks` (channel_id)",
+                "/channel_id: string, required and missing",
+                "/priority: one of `low`, `normal`, `high`",
+                "/retries: 3 or less",
+                "/text: null or string",
+            ]
+        );
+    }
+
+    #[test]
+    fn values_are_not_repeated_and_problems_are_few() {
+        let items: Vec<Value> = (0..50).map(|_| json!({"secret": "hunter22"})).collect();
+        let problems = check(
+            &post(),
+            json!({"channel_id": "hunter22", "text": "", "blocks": items}),
+        );
+        assert_eq!(problems.len(), PROBLEMS_MAX);
+        assert!(!problems.concat().contains("hunter22"));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert_eq!(check(&post(), json!([1])), [": an object, not an array"]);
+        assert_eq!(
+            check(&post(), json!("{]")),
+            [": an object, or JSON text of one (not at line 1 column 2)"]
+        );
+        assert_eq!(check(&post(), json!("[1]")).len(), 1);
+    }
+
+    #[test]
+    fn size_and_depth_have_limits() {
+        let open = tool(json!({"type": "object"}));
+        let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        assert!(check(&open, json!({"a": nested(ARGUMENTS_DEPTH_MAX)})).is_empty());
+        assert_eq!(
+            check(&open, json!({"a": nested(ARGUMENTS_DEPTH_MAX + 1)})).len(),
+            1
+        );
+        assert!(check(&open, json!({"a": "x".repeat(ARGUMENTS_BYTES_MAX - 2)})).is_empty());
+        assert_eq!(
+            check(&open, json!({"a": "x".repeat(ARGUMENTS_BYTES_MAX - 1)})).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_broken_schema_of_the_tool_blocks_nothing() {
+        for schema in [
+            json!({"type": "strange"}),
+            json!({"type": "object", "properties": {"a": {"pattern": "("}}}),
+            json!({"$ref": "http://127.0.0.1:9/schema.json"}),
+            json!({"$ref": "file:///etc/passwd"}),
+        ] {
+            let tool = tool(schema);
+            assert!(check(&tool, json!({"a": 1})).is_empty());
+            assert_eq!(check(&tool, json!(5)).len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_pattern_that_backtracks_for_ever_does_not() {
+        let slow = tool(json!({
+            "type": "object",
+            "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}, "b": {"pattern": "^(?=(b+)+$)c"}},
+        }));
+        let problems = check(
+            &slow,
+            json!({"a": "a".repeat(40) + "!", "b": "b".repeat(40) + "!"}),
+        );
+        assert_eq!(problems.len(), 2, "{problems:?}");
+    }
+
+    #[test]
+    fn both_drafts_in_use_are_understood() {
+        let draft7 = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "definitions": {"id": {"type": "integer"}},
+            "properties": {"id": {"$ref": "#/definitions/id"}},
+        });
+        let draft2020 = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "$defs": {"id": {"type": "integer"}},
+            "properties": {"id": {"$ref": "#/$defs/id"}},
+        });
+        for schema in [draft7, draft2020] {
+            assert_eq!(check(&tool(schema), json!({"id": "x"})), ["/id: integer"]);
+        }
+    }
+
+    #[test]
+    fn compiled_schemas_are_bounded() {
+        let arguments = Arguments::default();
+        for number in 0..COMPILED_MAX + 10 {
+            let tool = tool(json!({"type": "object", "title": number}));
+            arguments.check(&tool, None).unwrap();
+        }
+        assert_eq!(arguments.lock().by_hash.len(), COMPILED_MAX);
+        assert_eq!(arguments.lock().order.len(), COMPILED_MAX);
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "\\PC{0,12}".prop_map(Value::from),
+        ];
+        let keys = prop_oneof![
+            "[a-c]",
+            Just("type".to_owned()),
+            Just("properties".to_owned()),
+            Just("required".to_owned()),
+            Just("enum".to_owned()),
+            Just("$ref".to_owned()),
+            Just("pattern".to_owned()),
+            Just("items".to_owned()),
+            Just("anyOf".to_owned()),
+        ];
+        leaf.prop_recursive(4, 32, 5, move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                proptest::collection::hash_map(keys.clone(), inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_schema_and_no_arguments_panic(schema in json_value(), arguments in json_value()) {
+            let checked = Arguments::default().check(&tool(schema), Some(arguments));
+            if let Err(problems) = checked {
+                prop_assert!(!problems.is_empty() && problems.len() <= PROBLEMS_MAX);
+            }
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! `secrets.resolve`: a server's launch with a tenant's values put in.
 
 use std::fmt::{self, Write as _};
+use std::fs::Permissions;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
@@ -10,6 +12,9 @@ use crate::domain::{
     ConfigSlot, Launch, ReadSettingError, Server, ServerName, SettingName, Settings, Template,
     TemplatePart, TenantId,
 };
+
+/// Mode of a tenant's folder.
+const PRIVATE: u32 = 0o700;
 
 /// Why a launch cannot be filled in.
 #[derive(Debug, thiserror::Error)]
@@ -151,21 +156,30 @@ fn check_complete(
     })
 }
 
-/// Makes the tenant's folder, readable by nobody else.
+/// Makes the tenant's folder, readable by nobody else. What another user has put in its place is
+/// refused: only the owner can change the mode of a folder.
 fn make_private(path: &Path) -> Result<(), ResolveError> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
-        .map_err(|source| ResolveError::Workspace {
-            path: path.to_owned(),
-            source,
-        })
+    let made = || -> std::io::Result<()> {
+        let found = match std::fs::symlink_metadata(path) {
+            Ok(found) => found,
+            Err(_absent) => {
+                let mut builder = std::fs::DirBuilder::new();
+                builder.recursive(true).mode(PRIVATE).create(path)?;
+                std::fs::symlink_metadata(path)?
+            }
+        };
+        if !found.is_dir() {
+            return Err(std::io::ErrorKind::NotADirectory.into());
+        }
+        if found.permissions().mode() & 0o777 != PRIVATE {
+            std::fs::set_permissions(path, Permissions::from_mode(PRIVATE))?;
+        }
+        Ok(())
+    };
+    made().map_err(|source| ResolveError::Workspace {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// How a value is put into its template.
@@ -337,4 +351,224 @@ fn fingerprint(target: &Target) -> [u8; 32] {
         add(value.expose_secret());
     }
     hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::SecretSlot;
+
+    /// The same values for every tenant.
+    struct Fixed(HashMap<&'static str, String>);
+
+    impl Settings for Fixed {
+        fn secret(
+            &self,
+            tenant: &TenantId,
+            name: &SettingName,
+        ) -> Result<Option<SecretString>, ReadSettingError> {
+            Ok(self.config(tenant, name).map(SecretString::from))
+        }
+
+        fn has_secret(&self, tenant: &TenantId, name: &SettingName) -> bool {
+            self.config(tenant, name).is_some()
+        }
+
+        fn config(&self, _tenant: &TenantId, name: &SettingName) -> Option<String> {
+            self.0.get(name.as_str()).cloned()
+        }
+    }
+
+    fn server(launch: Launch) -> Server {
+        let mut server = Server::new("db".parse().unwrap(), vec![]);
+        let slot = |name: &str, default: Option<&str>| ConfigSlot {
+            name: name.parse().unwrap(),
+            description: Box::default(),
+            default: default.map(|text| text.parse().unwrap()),
+            optional: name.ends_with("maybe"),
+        };
+        server.config = vec![
+            slot("db.host", None),
+            slot("db.path", Some("{{workspace}}/data")),
+            slot("db.maybe", None),
+        ];
+        server.secrets = vec![SecretSlot {
+            name: "db.token".parse().unwrap(),
+            description: Box::default(),
+            optional: false,
+        }];
+        server.launch = Some(launch);
+        server
+    }
+
+    fn stdio(args: &[&str], env: &[(&str, &str)]) -> Launch {
+        Launch::Stdio {
+            command: "run".into(),
+            args: args.iter().map(|arg| arg.parse().unwrap()).collect(),
+            env: pairs(env),
+        }
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(Box<str>, Template)> {
+        let pair = |(name, value): &(&str, &str)| ((*name).into(), value.parse().unwrap());
+        pairs.iter().map(pair).collect()
+    }
+
+    fn filled(launch: Launch, values: &[(&'static str, &str)]) -> Result<Resolved, ResolveError> {
+        let folder = std::env::temp_dir().join("toolcrib-resolve-test");
+        let values = values
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        resolve(&server(launch), &TenantId::local(), &Fixed(values), &folder)
+    }
+
+    const SET: [(&str, &str); 2] = [("db.host", "h"), ("db.token", "t0ken")];
+
+    fn argv(resolved: Resolved) -> (Vec<String>, Vec<(String, String)>) {
+        match resolved.target {
+            Target::Child { command, args, env } => {
+                let env = env
+                    .iter()
+                    .map(|(n, v)| (n.clone(), v.expose_secret().to_owned()));
+                (
+                    std::iter::once(command).chain(args).collect(),
+                    env.collect(),
+                )
+            }
+            Target::Remote { url, headers } => {
+                let headers = headers
+                    .iter()
+                    .map(|(n, v)| (n.clone(), v.expose_secret().to_owned()));
+                (vec![url], headers.collect())
+            }
+        }
+    }
+
+    #[test]
+    fn what_names_an_unset_optional_value_is_left_out() {
+        let launch = stdio(
+            &[
+                "--host={{db.host}}",
+                "{{db.maybe}}",
+                "--data={{db.path}}",
+                "end",
+            ],
+            &[("TOKEN", "{{secret:db.token}}"), ("MAYBE", "x{{db.maybe}}")],
+        );
+        let (argv, env) = argv(filled(launch, &SET).unwrap());
+        assert_eq!(argv[..2], ["run", "--host=h"]);
+        assert!(
+            argv[2].starts_with("--data=/") && argv[2].ends_with("/local/data"),
+            "{argv:?}"
+        );
+        assert_eq!(argv[3..], ["end"]);
+        assert_eq!(env, [("TOKEN".to_owned(), "t0ken".to_owned())]);
+    }
+
+    #[test]
+    fn a_workspace_is_private_and_no_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, open, link) = ["own", "open", "link"]
+            .map(|name| folder.path().join(name))
+            .into();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        make_private(&own.join("inside")).unwrap();
+        assert_eq!(mode(&own.join("inside")), PRIVATE);
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        make_private(&open).unwrap();
+        assert_eq!(mode(&open), PRIVATE);
+        std::os::unix::fs::symlink(&open, &link).unwrap();
+        assert!(matches!(
+            make_private(&link),
+            Err(ResolveError::Workspace { .. })
+        ));
+    }
+
+    #[test]
+    fn needed_values_that_are_not_set_are_all_named() {
+        match filled(stdio(&[], &[]), &[]).unwrap_err() {
+            ResolveError::Missing {
+                secrets, config, ..
+            } => {
+                assert_eq!(secrets, ["db.token".parse().unwrap()]);
+                assert_eq!(config, ["db.host".parse().unwrap()]);
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_value_that_turns_into_an_option_is_refused() {
+        let values = [("db.host", "--eval=x"), ("db.token", "t")];
+        let whole = filled(stdio(&["{{db.host}}"], &[]), &values).unwrap_err();
+        assert!(matches!(whole, ResolveError::LooksLikeOption(_)), "{whole}");
+        let (argv, _) = argv(filled(stdio(&["--host={{db.host}}"], &[]), &values).unwrap());
+        assert_eq!(argv, ["run", "--host=--eval=x"]);
+    }
+
+    #[test]
+    fn a_value_cannot_leave_its_place_in_a_url() {
+        let http = |url: &str| Launch::Http {
+            url: url.parse().unwrap(),
+            headers: pairs(&[("X-Token", "{{secret:db.token}}")]),
+        };
+        let values = [("db.host", "a/../b?c#d@e"), ("db.token", "t")];
+        let (url, headers) =
+            argv(filled(http("https://x.example/{{db.host}}/mcp"), &values).unwrap());
+        assert_eq!(url, ["https://x.example/a%2F..%2Fb%3Fc%23d%40e/mcp"]);
+        assert_eq!(headers, [("X-Token".to_owned(), "t".to_owned())]);
+        let own = [("db.host", "https://own.example:8443"), ("db.token", "t")];
+        let (url, _) = argv(filled(http("{{db.host}}/mcp"), &own).unwrap());
+        assert_eq!(url, ["https://own.example:8443/mcp"]);
+    }
+
+    #[test]
+    fn docker_reads_values_from_its_environment() {
+        let launch = Launch::Docker {
+            image: "mcp/db:1".into(),
+            args: vec!["--host={{db.host}}".parse().unwrap()],
+            env: pairs(&[("TOKEN", "{{secret:db.token}}")]),
+        };
+        let (argv, env) = argv(filled(launch, &SET).unwrap());
+        let expected = "docker run --rm --interactive --init --env TOKEN mcp/db:1 --host=h";
+        assert_eq!(argv.join(" "), expected);
+        assert_eq!(env, [("TOKEN".to_owned(), "t0ken".to_owned())]);
+    }
+
+    #[test]
+    fn every_value_counts_for_the_fingerprint_and_none_is_shown() {
+        let launch = || stdio(&["{{db.host}}"], &[("TOKEN", "{{secret:db.token}}")]);
+        let one = filled(launch(), &SET).unwrap();
+        assert_eq!(one.fingerprint, filled(launch(), &SET).unwrap().fingerprint);
+        let other = filled(launch(), &[("db.host", "h"), ("db.token", "other")]).unwrap();
+        assert_ne!(one.fingerprint, other.fingerprint);
+        assert!(!format!("{one:?}").contains("t0ken"));
+        assert!(!format!("{:?}", launch_error()).contains("t0ken"));
+    }
+
+    fn launch_error() -> ResolveError {
+        let values = [("db.host", "a\nb"), ("db.token", "t0ken")];
+        filled(stdio(&["{{db.host}}"], &[]), &values).unwrap_err()
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_adds_an_argument_or_becomes_an_option(value in "-?\\PC{0,20}") {
+            let launch = stdio(&["first", "{{db.host}}", "--x={{db.host}}"], &[("V", "{{db.host}}")]);
+            if let Ok(resolved) = filled(launch, &[("db.host", &value), ("db.token", "t")]) {
+                let (argv, env) = argv(resolved);
+                prop_assert_eq!(argv.len(), 4);
+                prop_assert_eq!(&argv[2], &value);
+                prop_assert!(!argv[2].starts_with('-') && !value.contains('\0'));
+                prop_assert_eq!(&argv[3], &format!("--x={value}"));
+                prop_assert_eq!(&env[0].1, &value);
+            }
+        }
+    }
 }

@@ -18,9 +18,11 @@ mod watch;
 mod failure;
 mod error;
 mod child;
+mod family;
 mod limits;
 mod installed;
 mod lines;
+mod readable;
 mod stderr;
 mod http;
 mod address;
@@ -33,6 +35,7 @@ use dashmap::DashMap;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::call::CallerSide;
 use crate::call::resolve::{Resolved, resolve};
@@ -81,6 +84,8 @@ struct Pool {
     /// Places for sessions, in all and by tenant.
     sessions: Arc<Semaphore>,
     tenants: DashMap<TenantId, Arc<Semaphore>>,
+    /// Cancelled by [`Upstreams::close`]: nothing starts any more.
+    closed: CancellationToken,
 }
 
 impl Upstreams {
@@ -94,6 +99,7 @@ impl Upstreams {
                 slots: DashMap::new(),
                 sessions,
                 tenants: DashMap::new(),
+                closed: CancellationToken::new(),
             }),
         }
     }
@@ -124,7 +130,7 @@ impl Upstreams {
         resolved: Resolved,
         side: &CallerSide,
     ) -> Result<Lease, UpstreamError> {
-        if self.pool.lifecycle.is_stopping() {
+        if self.pool.lifecycle.is_stopping() || self.pool.closed.is_cancelled() {
             return Err(UpstreamError::ShuttingDown);
         }
         let started = Instant::now();
@@ -138,13 +144,10 @@ impl Upstreams {
             let place = tokio::time::timeout(self.pool.options.wait_max, places.acquire_owned());
             match place.await {
                 Ok(Ok(place)) => Ok((session, place)),
-                _full => {
-                    session.release();
-                    Err(UpstreamError::Busy {
-                        what: "calls to this server",
-                        retry_after: self.pool.options.wait_max,
-                    })
-                }
+                _full => Err(UpstreamError::Busy {
+                    what: "calls to this server",
+                    retry_after: self.pool.options.wait_max,
+                }),
             }
         };
         let (session, place) = tokio::select! {
@@ -170,13 +173,23 @@ impl Upstreams {
         })
     }
 
-    /// Ends all sessions with their process groups, and says whether nothing is left.
+    /// Ends all sessions with their process groups, for good, and says whether nothing is left.
     pub async fn close(&self) -> bool {
-        let slots: Vec<Arc<Slot>> = self.pool.slots.iter().map(|slot| slot.clone()).collect();
-        let ends = slots.iter().map(|slot| slot.close());
+        self.pool.closed.cancel();
+        // Each session gives its place back when nothing of it is left.
+        let all = u32::try_from(self.pool.options.sessions_max).unwrap_or(u32::MAX);
         let limit = 2 * self.pool.options.kill_after + CLOSE_MAX;
-        let ended = tokio::time::timeout(limit, futures::future::join_all(ends)).await;
-        ended.is_ok()
+        let places = self.pool.sessions.acquire_many(all);
+        tokio::time::timeout(limit, places).await.is_ok()
+    }
+
+    /// Forgets sessions that have ended and servers with nothing to remember. Called by the
+    /// sweeper.
+    pub fn sweep(&self) {
+        // Nobody can take a slot while the map looks at it: one that only the map has is unused.
+        self.pool
+            .slots
+            .retain(|_, slot| 1 < Arc::strong_count(slot) || slot.tidy());
     }
 
     /// Ends one tenant's session with a server, so that the next call starts it anew.

@@ -1,16 +1,21 @@
 //! `toolcrib catalog`
 
+mod filter;
+mod import;
+mod refresh;
+mod waiting;
+
 use std::path::PathBuf;
 
 use anyhow::bail;
-use globset::{GlobBuilder, GlobMatcher};
 use serde_json::{Value, json};
 
 use crate::app::Place;
+use crate::catalog::scan::{KnownNames, Severity, scan_catalog, worst};
 use crate::catalog::{Loaded, export, load, read_folder};
+use crate::cli::Outcome;
 use crate::cli::output::Output;
-use crate::cli::{Outcome, import};
-use crate::domain::{Catalog, Launch, Server, ServerName, Tool, shorten};
+use crate::domain::{Launch, Server, ServerName, Tool, shorten};
 
 /// Widest list of needs in a table, in characters; `show` prints all of them.
 const NEEDS_MAX: usize = 60;
@@ -23,7 +28,7 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        filter: Filter,
+        filter: filter::Filter,
     },
     /// Shows a server with its tools, or one tool as SERVER/TOOL.
     Show {
@@ -33,7 +38,8 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Names every fault of the catalog files, with line and remedy. Exit code 3 if there is any.
+    /// Names every fault of the catalog files, with line and remedy, and what looks suspicious.
+    /// Exit code 3 if there is any fault.
     Check {
         /// Files or folders to check instead of the configured catalog.
         paths: Vec<PathBuf>,
@@ -45,76 +51,44 @@ pub(super) enum Command {
     Import(import::ImportArgs),
     /// Writes the catalog in normal form, as a Docker catalog, or as a list of tools.
     Export(import::ExportArgs),
+    /// Reads the configured sources again, and publishes what changed.
+    Refresh(refresh::Args),
+    /// Shows what waits to be approved. Exit code 3 if anything does.
+    Diff(waiting::DiffArgs),
+    /// Lets in what waits.
+    Approve(waiting::ApproveArgs),
 }
 
-/// Which servers to list. A glob stands for the whole text, without regard to case.
-#[derive(Debug, clap::Args)]
-pub(super) struct Filter {
-    /// Licence, as a glob such as `apache*`; `unknown` where none is known.
-    #[arg(long, value_name = "GLOB")]
-    license: Option<String>,
-    /// Source, as a glob; `mcpm` stands for all of `mcpm:*`.
-    #[arg(long, value_name = "GLOB")]
-    source: Option<String>,
-    /// Category, as a glob.
-    #[arg(long, value_name = "GLOB")]
-    category: Option<String>,
-}
-
-impl Filter {
-    fn servers<'a>(&self, catalog: &'a Catalog) -> anyhow::Result<Vec<&'a Server>> {
-        let glob = |text: &Option<String>| -> anyhow::Result<Option<GlobMatcher>> {
-            let Some(text) = text else { return Ok(None) };
-            let glob = GlobBuilder::new(text).case_insensitive(true).build()?;
-            Ok(Some(glob.compile_matcher()))
-        };
-        let (license, source) = (glob(&self.license)?, glob(&self.source)?);
-        let category = glob(&self.category)?;
-        let fits = |glob: &Option<GlobMatcher>, texts: &[&str]| match glob {
-            Some(glob) => texts.iter().any(|text| glob.is_match(text)),
-            None => true,
-        };
-        let chosen = catalog
-            .servers()
-            .iter()
-            .map(AsRef::as_ref)
-            .filter(|server| {
-                let from = &server.provenance;
-                let known = match &*from.license {
-                    "" => "unknown",
-                    license => license,
-                };
-                let kind = from.source.split(':').next().unwrap_or_default();
-                fits(&license, &[known])
-                    && fits(&source, &[&*from.source, kind])
-                    && fits(&category, &[&*server.category])
-            });
-        Ok(chosen.collect())
-    }
-}
-
-pub(super) fn run(place: &Place, command: &Command, out: Output) -> anyhow::Result<Outcome> {
+pub(super) async fn run(place: Place, command: &Command, out: Output) -> anyhow::Result<Outcome> {
     match command {
-        Command::List { json, filter } => {
-            list(&load(&place.catalog_sources()?), filter, *json, out)
-        }
-        Command::Import(args) => import::import(place, args, out),
-        Command::Export(args) => import::export(&load(&place.catalog_sources()?), args, out),
-        Command::Show { name, json } => show(&load(&place.catalog_sources()?), name, *json, out),
+        Command::Import(args) => import::import(&place, args, out).await,
+        Command::Export(args) => import::export(&place.published_catalog()?, args, out),
+        Command::Refresh(args) => refresh::run(place, args, out).await,
+        Command::Diff(args) => waiting::diff(&place, args, out),
+        Command::Approve(args) => waiting::approve(&place, args, out),
+        Command::List { json, filter } => list(&place.published_catalog()?, filter, *json, out),
+        Command::Show { name, json } => show(&place.published_catalog()?, name, *json, out),
         Command::Check { paths, json } => {
-            let sources = match paths.is_empty() {
-                true => place.catalog_sources()?,
-                false => paths
-                    .iter()
-                    .map(|path| read_folder(path))
-                    .collect::<Result<_, _>>()?,
+            let loaded = match paths.is_empty() {
+                true => place.published_catalog()?,
+                false => load(
+                    &paths
+                        .iter()
+                        .map(|path| read_folder(path))
+                        .collect::<Result<Vec<_>, _>>()?,
+                ),
             };
-            check(&load(&sources), *json, out)
+            check(&loaded, *json, out)
         }
     }
 }
 
-fn list(loaded: &Loaded, filter: &Filter, json: bool, out: Output) -> anyhow::Result<Outcome> {
+fn list(
+    loaded: &Loaded,
+    filter: &filter::Filter,
+    json: bool,
+    out: Output,
+) -> anyhow::Result<Outcome> {
     let servers = filter.servers(&loaded.catalog)?;
     if json {
         let row = |server: &&Server| {
@@ -287,6 +261,24 @@ fn print_tool(tool: &Tool, out: Output) {
     }
 }
 
+/// What the scanner says of the catalog, worth a look or worse.
+fn print_findings(loaded: &Loaded, out: Output) {
+    let known = KnownNames::of(&loaded.catalog);
+    for suspicion in scan_catalog(&loaded.catalog, &known) {
+        if worst(&suspicion.findings) < Some(Severity::Medium) {
+            continue;
+        }
+        for finding in &suspicion.findings {
+            let line = format!("{}: {finding}", suspicion.of);
+            match finding.severity {
+                Severity::High => out.line(out.bad(&line)),
+                Severity::Medium => out.line(line),
+                Severity::Low => out.line(out.dim(&line)),
+            }
+        }
+    }
+}
+
 fn check(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
     if json {
         let row = |fault: &crate::catalog::manifest::Fault| {
@@ -298,6 +290,7 @@ fn check(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
         for fault in &loaded.faults {
             out.line(fault.to_string());
         }
+        print_findings(loaded, out);
         let (servers, tools) = (loaded.catalog.servers().len(), loaded.catalog.len());
         out.note(match loaded.faults.len() {
             0 => format!("{servers} servers and {tools} tools, no fault"),

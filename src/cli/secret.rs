@@ -8,7 +8,6 @@ use rand::rngs::OsRng;
 use serde_json::json;
 
 use crate::app::Place;
-use crate::catalog::load;
 use crate::cli::Outcome;
 use crate::cli::output::Output;
 use crate::domain::{SettingName, TenantId};
@@ -95,7 +94,7 @@ pub(super) fn run(place: &Place, command: Command, out: Output) -> anyhow::Resul
 /// Whether the catalog declares the name as a secret. A name that no server declares is taken for
 /// a slip.
 fn is_secret(place: &Place, name: &SettingName) -> anyhow::Result<bool> {
-    let loaded = load(&place.catalog_sources()?);
+    let loaded = place.published_catalog()?;
     let mut known: Vec<&SettingName> = Vec::new();
     for server in loaded.catalog.servers() {
         if server.secrets.iter().any(|slot| &slot.name == name) {

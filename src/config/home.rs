@@ -48,6 +48,11 @@ impl Home {
         self.0.join("catalog")
     }
 
+    /// What catalog sources gave last.
+    pub fn snapshot_file(&self) -> PathBuf {
+        self.0.join("catalog.snapshot")
+    }
+
     /// Tenants and the hashes of their keys.
     pub fn tenants_file(&self) -> PathBuf {
         self.0.join("tenants.json")

@@ -1,5 +1,6 @@
 //! The sections of the configuration, each with its defaults.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -57,6 +58,37 @@ pub struct CatalogSection {
     /// Folders of TOML files, or single ones; a later server takes the place of an earlier one of
     /// the same name.
     pub paths: Vec<PathBuf>,
+    /// Seconds between two refreshes of the sources in a server; 0 for none.
+    pub refresh_s: u64,
+    /// Whether the URL of a source may be plain `http` to a loopback address.
+    pub allow_loopback: bool,
+    /// Policies of single servers, over those of their sources: `trust`, `pin` or `quarantine`.
+    pub policies: BTreeMap<String, String>,
+    /// Catalogs that others publish. The files above go over them.
+    pub sources: Vec<SourceSection>,
+}
+
+/// A catalog that somebody publishes.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSection {
+    /// Its name, unique among the sources.
+    pub name: String,
+    /// How it is written.
+    pub format: String,
+    /// The file or folder that it is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// Where it is on the web, instead of `path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// What becomes of definitions that are new or changed: `trust`, `pin` or `quarantine`.
+    #[serde(default = "pin")]
+    pub policy: String,
+}
+
+fn pin() -> String {
+    "pin".to_owned()
 }
 
 impl Default for CatalogSection {
@@ -64,6 +96,10 @@ impl Default for CatalogSection {
         Self {
             builtin: true,
             paths: Vec::new(),
+            refresh_s: 3_600,
+            allow_loopback: false,
+            policies: BTreeMap::new(),
+            sources: Vec::new(),
         }
     }
 }

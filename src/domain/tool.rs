@@ -167,17 +167,37 @@ pub struct Tool {
     annotations: Annotations,
     keywords: Vec<Box<str>>,
     hash: DefinitionHash,
+    given: Option<Box<Given>>,
+}
+
+/// Texts as their server wrote them: kept where cleaning changed them, since the fingerprint is
+/// over these, and since a scanner has to see what was taken out.
+#[derive(Clone, Debug, PartialEq)]
+struct Given {
+    title: Box<str>,
+    description: Box<str>,
 }
 
 impl Tool {
     /// Texts are cleaned of hidden characters and cut at their limits; the fingerprint is over
     /// the definition as given.
     pub fn new(definition: Definition) -> Self {
+        let hash = definition.fingerprint();
+        let title = clean_line(&definition.title, TITLE_MAX);
+        let description = clean_text(&definition.description, DESCRIPTION_MAX);
+        let changed = title != definition.title || description != definition.description;
+        let given = changed.then(|| {
+            Box::new(Given {
+                title: definition.title.into(),
+                description: definition.description.into(),
+            })
+        });
         Self {
-            hash: definition.fingerprint(),
+            hash,
+            given,
             name: definition.name,
-            title: clean_line(&definition.title, TITLE_MAX).into(),
-            description: clean_text(&definition.description, DESCRIPTION_MAX).into(),
+            title: title.into(),
+            description: description.into(),
             input: definition.input,
             output_schema: definition.output_schema,
             annotations: definition.annotations,
@@ -224,6 +244,23 @@ impl Tool {
         &self.keywords
     }
 
+    /// The definition as given: a tool built from it is equal to this one.
+    pub fn definition(&self) -> Definition {
+        let (title, description) = match &self.given {
+            Some(given) => (&given.title, &given.description),
+            None => (&self.title, &self.description),
+        };
+        Definition {
+            name: self.name.clone(),
+            title: title.to_string(),
+            description: description.to_string(),
+            input: self.input.clone(),
+            output_schema: self.output_schema.clone(),
+            annotations: self.annotations,
+            keywords: self.keywords.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     /// Fingerprint of the definition.
     pub fn hash(&self) -> DefinitionHash {
         self.hash
@@ -260,6 +297,8 @@ mod tests {
         let (plain, poisoned) = (tool("Post a message"), tool("Post a message\u{200b}"));
         assert_eq!(plain.description(), poisoned.description());
         assert_ne!(plain.hash(), poisoned.hash());
+        assert_eq!(Tool::new(poisoned.definition()), poisoned);
+        assert_eq!(Tool::new(plain.definition()), plain);
     }
 
     #[test]

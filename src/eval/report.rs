@@ -4,10 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use serde_json::{Map, Value, json};
 
 use crate::eval::metrics::Score;
 use crate::eval::{LabelledSet, milliseconds};
+
+/// Samples that an interval is taken from.
+const RESAMPLES: usize = 2_000;
+/// Seed of the samples.
+const SEED: u64 = 1;
 
 /// Means over queries, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -96,6 +103,17 @@ impl Latency {
     }
 }
 
+/// A difference, and where it lies with 95 % confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The difference that was measured, as a fraction.
+    pub difference: f64,
+    /// 2.5 % of the resampled differences are below.
+    pub low: f64,
+    /// 2.5 % of them are above.
+    pub high: f64,
+}
+
 /// What was measured on a set.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -141,6 +159,32 @@ impl Report {
                 .iter()
                 .map(|score| (0.5 < score.hit_1, 0.5 < score.hit_3))
                 .collect(),
+        }
+    }
+
+    /// How far this is ahead of another report on the same queries at hit@3, by bootstrap over
+    /// the queries with a fixed seed.
+    pub fn ahead_of(&self, other: &Self) -> Interval {
+        let value = |hit: bool| f64::from(u8::from(hit));
+        let differences: Vec<f64> = self
+            .hits
+            .iter()
+            .zip(&other.hits)
+            .map(|((_, ours), (_, theirs))| value(*ours) - value(*theirs))
+            .collect();
+        let count = differences.len().max(1);
+        let mut random = StdRng::seed_from_u64(SEED);
+        let mut means: Vec<f64> = (0..RESAMPLES)
+            .map(|_| {
+                let drawn = (0..count).map(|_| differences.get(random.random_range(0..count)));
+                drawn.flatten().sum::<f64>() / count as f64
+            })
+            .collect();
+        means.sort_by(f64::total_cmp);
+        Interval {
+            difference: differences.iter().sum::<f64>() / count as f64,
+            low: means[RESAMPLES / 40],
+            high: means[RESAMPLES - 1 - RESAMPLES / 40],
         }
     }
 

@@ -59,6 +59,21 @@ async fn a_set_is_read_searched_and_scored() {
     assert!(json["latency_ms"]["without_model"]["p50"].is_f64());
     assert!(json["latency_ms"]["with_model"].is_null());
     assert!(report.to_string().contains("66.7"));
+    let gate = folder.path().join("gate.json");
+    std::fs::write(
+        &gate,
+        r#"{"small": {"hit@1": 0.66, "hit@3": 0.99}, "other": {}}"#,
+    )
+    .unwrap();
+    let faults = Gate::read(&gate).unwrap().faults(&report);
+    assert_eq!(faults, ["hit@3 of small is 0.6667, below 0.9900"]);
+    let mut worse = report.clone();
+    worse.hits = vec![(false, false); 3];
+    let ahead = report.ahead_of(&worse);
+    assert!((ahead.difference - 2.0 / 3.0).abs() < 1e-12);
+    assert!(ahead.low < ahead.difference && ahead.difference < ahead.high);
+    std::fs::write(&gate, "[]").unwrap();
+    assert!(matches!(Gate::read(&gate), Err(ReadGateError::Form { .. })));
 }
 
 #[test]

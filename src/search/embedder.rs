@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::domain::Embedding;
+use crate::search::lexicon::Lexicon;
 use crate::search::model::{BATCH_MAX, LoadModelError, Model, ModelFiles, RunModelError};
 
 /// Queries that may wait for the model. At 1 to 3 ms each the last waits under half a second.
@@ -54,6 +55,7 @@ struct Shared {
     queries: mpsc::Sender<Job>,
     passages: mpsc::Sender<Job>,
     cache: Mutex<Generations>,
+    lexicon: Option<Arc<Lexicon>>,
     second: Option<Embedder>,
 }
 
@@ -78,6 +80,9 @@ impl Embedder {
                 id: files.id.clone(),
                 source,
             })?;
+        let lexicon = std::fs::read(&files.tokenizer)
+            .ok()
+            .and_then(|text| Lexicon::from_tokenizer(&text));
         let (queries, query_jobs) = mpsc::channel(QUERY_QUEUE_MAX);
         let (passages, passage_jobs) = mpsc::channel(PASSAGE_QUEUE_MAX);
         std::thread::Builder::new()
@@ -98,6 +103,7 @@ impl Embedder {
                 queries,
                 passages,
                 cache: Mutex::default(),
+                lexicon: lexicon.map(Arc::new),
                 second: None,
             }),
         })
@@ -116,6 +122,7 @@ impl Embedder {
                 queries: shared.queries.clone(),
                 passages: shared.passages.clone(),
                 cache: Mutex::default(),
+                lexicon: shared.lexicon.clone(),
                 second: Some(second),
             }),
         }
@@ -136,15 +143,49 @@ impl Embedder {
         self.shared.dimensions
     }
 
+    /// The words that the model knows whole, where that says something about English.
+    pub(super) fn lexicon(&self) -> Option<&Lexicon> {
+        self.shared.lexicon.as_deref()
+    }
+
     /// The vector of a query. Refuses rather than waits: search must answer in time.
     pub async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if let Some(known) = self.cache(|cache| cache.find(&text)) {
-            return Ok(known);
+        let vectors = self.embed_queries(&[text]).await?;
+        vectors.into_iter().next().ok_or(EmbedError::Stopped)
+    }
+
+    /// The vectors of a query and its parts, embedded together.
+    pub async fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Embedding>, EmbedError> {
+        let texts: Vec<String> = texts
+            .iter()
+            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let mut known: Vec<Option<Embedding>> =
+            self.cache(|cache| texts.iter().map(|text| cache.find(text)).collect());
+        let missing: Vec<usize> = (0..texts.len()).filter(|at| known[*at].is_none()).collect();
+        if !missing.is_empty() {
+            let wanted = missing.iter().map(|at| texts[*at].as_str());
+            let fresh = self.ask(wanted).await?;
+            self.cache(|cache| {
+                for (at, vector) in missing.iter().zip(&fresh) {
+                    cache.keep(texts[*at].as_str().into(), vector.clone());
+                }
+            });
+            for (at, vector) in missing.into_iter().zip(fresh) {
+                known[at] = Some(vector);
+            }
         }
+        known
+            .into_iter()
+            .map(|vector| vector.ok_or(EmbedError::Stopped))
+            .collect()
+    }
+
+    async fn ask(&self, texts: impl Iterator<Item = &str>) -> Result<Vec<Embedding>, EmbedError> {
         let (reply, answer) = oneshot::channel();
+        let prefix = &self.shared.query_prefix;
         let job = Job {
-            texts: vec![format!("{}{text}", self.shared.query_prefix)],
+            texts: texts.map(|text| format!("{prefix}{text}")).collect(),
             reply,
         };
         self.shared
@@ -154,13 +195,10 @@ impl Embedder {
                 mpsc::error::TrySendError::Full(_) => EmbedError::Busy,
                 mpsc::error::TrySendError::Closed(_) => EmbedError::Stopped,
             })?;
-        let answer = tokio::time::timeout(QUERY_WAIT_MAX, answer)
+        tokio::time::timeout(QUERY_WAIT_MAX, answer)
             .await
             .map_err(|_elapsed| EmbedError::Busy)?
-            .map_err(|_closed| EmbedError::Stopped)??;
-        let vector = answer.into_iter().next().ok_or(EmbedError::Stopped)?;
-        self.cache(|cache| cache.keep(text.into(), vector.clone()));
-        Ok(vector)
+            .map_err(|_closed| EmbedError::Stopped)?
     }
 
     /// The vectors of catalog texts, in their order. Waits for its turn behind queries.

@@ -58,7 +58,8 @@ pub struct Row {
     pub blended: f32,
     /// Score when it was picked: blended, less its likeness to the picks before it.
     pub mmr: Option<f32>,
-    /// The query's terms that it has, each with where: `n`ame, `s`erver, `t`ext, `a`rguments.
+    /// The query's terms that it has, each with where: `n`ame, `s`erver, `t`ext,
+    /// `a`rguments, `d`escription of an argument.
     pub matched: Vec<String>,
 }
 
@@ -72,7 +73,7 @@ impl Explanation {
             .map(|(at, candidate)| {
                 let pick = picked(at);
                 let matched = ranked.reading.terms.iter().filter_map(|term| {
-                    let posting = index.keywords.find(term, candidate.slot)?;
+                    let posting = index.keywords.find(term.at, candidate.slot)?;
                     Some(format!("{}:{}", term.stem, letters(posting.fields)))
                 });
                 let row = Row {
@@ -118,6 +119,7 @@ fn letters(fields: Fields) -> String {
         (Fields::SERVER, 's'),
         (Fields::TEXT, 't'),
         (Fields::ARGUMENTS, 'a'),
+        (Fields::ARGUMENT_TEXT, 'd'),
     ]
     .into_iter()
     .filter_map(|(field, letter)| fields.has(field).then_some(letter))

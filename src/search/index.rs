@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tracing::{info, warn};
 
 use crate::domain::{Catalog, Embedding, Slot, Tenant};
+use crate::search::codes::Codes;
 use crate::search::embedder::{EmbedError, Embedder};
 use crate::search::graph::{DumpName, Graph};
 use crate::search::keywords::Keywords;
 use crate::search::model::BATCH_MAX;
-use crate::search::nearest::{Matrix, Nearest};
+use crate::search::nearest::{Engine, Matrix, Nearest};
 use crate::search::ranking::Ranking;
 use crate::search::scope::{Allowed, Scopes};
 use crate::search::vectors::{self, Key, UseCacheError, VectorCache};
@@ -100,7 +101,7 @@ impl Index {
         };
         let vectors = job.vectors(embedder, Recipe::FourViews).await?;
         let multilingual = match embedder.multilingual() {
-            Some(second) => Some(job.vectors(second, Recipe::OneView).await?),
+            Some(second) => Some(job.vectors(second, Recipe::TwoViews).await?),
             None => None,
         };
         Ok(Self {
@@ -132,21 +133,21 @@ impl Index {
 #[derive(Clone, Copy, Debug)]
 enum Recipe {
     FourViews,
-    OneView,
+    TwoViews,
 }
 
 impl Recipe {
     fn name(self) -> &'static str {
         match self {
             Self::FourViews => views::RECIPE,
-            Self::OneView => views::RECIPE_SINGLE,
+            Self::TwoViews => views::RECIPE_TWO,
         }
     }
 
     fn texts(self, catalog: &Catalog, slot: Slot) -> Vec<String> {
         match self {
             Self::FourViews => views::views(catalog, slot),
-            Self::OneView => vec![views::single_view(catalog, slot)],
+            Self::TwoViews => views::two_views(catalog, slot),
         }
     }
 }
@@ -179,10 +180,17 @@ impl Building<'_> {
             .ok_or_else(|| BuildIndexError::Uneven(embedder.id().to_owned()))?;
         drop(vectors);
         let name = DumpName::new(embedder.id(), keys.iter());
-        let (cache, from) = (self.cache.clone(), self.ranking.graph_from);
+        let (cache, ranking) = (self.cache.clone(), self.ranking.clone());
         let nearest = tokio::task::spawn_blocking(move || {
-            let graph = (from <= matrix.len()).then(|| graph_of(&matrix, &cache, &name));
-            Nearest::new(matrix, graph)
+            let tools = matrix.len();
+            let engine = if ranking.codes_from <= tools {
+                Engine::Codes(Codes::new(&matrix))
+            } else if ranking.graph_from <= tools {
+                Engine::Graph(graph_of(&matrix, &cache, &name))
+            } else {
+                Engine::Scan
+            };
+            Nearest::new(matrix, engine)
         })
         .await?;
         Ok(Vectors {

@@ -1,12 +1,15 @@
 //! The keyword side: which terms stand where, how rare they are, and what a query means by them.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::domain::{Catalog, Slot};
 use crate::search::abbreviations::Abbreviations;
 use crate::search::bm25::Weigher;
 use crate::search::ranking::Ranking;
+use crate::search::reading::{QueryTerm, Reading};
 use crate::search::spelling::Spelling;
+use crate::search::synonyms::Synonyms;
 use crate::search::terms;
 
 /// Postings that the keyword lane looks at for one query: rare terms first, so that what is left
@@ -22,6 +25,8 @@ impl Fields {
     pub(super) const SERVER: Self = Self(2);
     pub(super) const TEXT: Self = Self(4);
     pub(super) const ARGUMENTS: Self = Self(8);
+    /// In what is said about an argument. It counts where a term is known from elsewhere.
+    pub(super) const ARGUMENT_TEXT: Self = Self(16);
 
     pub(super) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -41,56 +46,19 @@ pub(super) struct Posting {
     pub(super) weight: f32,
 }
 
-/// One term of a query.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct QueryTerm {
-    /// The stem as the catalog has it.
-    pub(super) stem: Box<str>,
-    /// Its place in the dictionary.
-    pub(super) at: usize,
-    /// Rarity.
-    pub(super) idf: f32,
-    /// The word of the query that it came from.
-    pub(super) from: Box<str>,
-}
-
-/// A query as the keyword side understands it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Reading {
-    /// Known terms, each once.
-    pub(super) terms: Vec<QueryTerm>,
-    /// Words that the catalog does not know.
-    pub(super) unknown: Vec<Box<str>>,
-    /// The query with misspelt words corrected and short forms written out: what the model reads.
-    pub(super) text: String,
-    /// Words that are no stop words, and how many of them are of another alphabet than Latin.
-    words: usize,
-    not_latin: usize,
-}
-
-impl Reading {
-    /// Sum of the rarities of its known terms.
-    pub(super) fn idf_total(&self) -> f32 {
-        self.terms.iter().map(|term| term.idf).sum()
-    }
-
-    /// Whether an English model can make little of it: half of its words are in no tool, or in
-    /// another alphabet.
-    pub(super) fn is_foreign(&self) -> bool {
-        0 < self.words && self.words <= 2 * (self.unknown.len() + self.not_latin)
-    }
-}
-
 /// The inverted index of a catalog.
 #[derive(Debug)]
 pub(super) struct Keywords {
     dictionary: HashMap<Box<str>, usize>,
     postings: Vec<Vec<Posting>>,
     idf: Vec<f32>,
+    /// The terms of each tool's name, by slot.
+    names: Vec<Box<[u32]>>,
     /// Words as written, to tell a known word from a misspelt one.
     surface: HashSet<Box<str>>,
     spelling: Spelling,
     abbreviations: Abbreviations,
+    synonyms: Synonyms,
 }
 
 impl Keywords {
@@ -105,7 +73,7 @@ impl Keywords {
         let weigher = Weigher::new(total as f32 / documents.len().max(1) as f32);
         let mut dictionary: HashMap<Box<str>, usize> = HashMap::new();
         let mut postings: Vec<Vec<Posting>> = Vec::new();
-        for (slot, document) in (0_u32..).zip(documents) {
+        for (slot, document) in (0_u32..).zip(&documents) {
             for (term, weight) in weigher.weigh(&document.terms) {
                 let fields = document.fields.get(&term).copied().unwrap_or_default();
                 let at = *dictionary.entry(term.into()).or_insert_with(|| {
@@ -119,6 +87,11 @@ impl Keywords {
                 });
             }
         }
+        let names = documents
+            .iter()
+            .map(|document| document.name_terms(&dictionary))
+            .collect();
+        // Rarity first: what is said about arguments does not make a term less rare.
         let tools = catalog.len() as f32;
         let idf = postings
             .iter()
@@ -127,93 +100,66 @@ impl Keywords {
                 (1.0 + (tools - found + 0.5) / (found + 0.5)).ln()
             })
             .collect();
+        for (slot, document) in (0_u32..).zip(&documents) {
+            document.add_argument_texts(slot, &dictionary, &mut postings);
+        }
         let surface_words = surface.keys().map(|word| word.as_str().into()).collect();
         let counted = surface.into_iter().map(|(word, n)| (word.into(), n));
         Self {
             dictionary,
             postings,
             idf,
+            names,
             surface: surface_words,
             spelling: Spelling::new(counted),
             abbreviations: Abbreviations::new(&ranking.abbreviations),
+            synonyms: Synonyms::new(),
         }
     }
 
-    /// Reads a query: splits, expands short forms, corrects misspelt words, and looks terms up.
-    pub(super) fn read(&self, query: &str) -> Reading {
-        let mut reading = Reading::default();
-        for word in terms::words(query) {
-            reading.words += usize::from(!terms::is_stop_word(&word.whole));
-            reading.not_latin += usize::from(terms::is_not_latin(&word.whole));
-            self.read_word(&word, &mut reading);
-        }
-        reading
+    /// The place and rarity of a stem.
+    pub(super) fn term(&self, stem: &str) -> Option<(usize, f32)> {
+        let at = self.dictionary.get(stem).copied()?;
+        Some((at, self.idf.get(at).copied()?))
     }
 
-    fn read_word(&self, word: &terms::Word, reading: &mut Reading) {
-        if let Some(long) = self.abbreviations.expand(&word.whole) {
-            write(&mut reading.text, long);
-            self.take(&word.whole, &word.whole, reading);
-            for part in terms::words(long) {
-                self.take(&part.whole, &word.whole, reading);
-            }
-            return;
-        }
-        if self.knows(&word.whole) || terms::is_stop_word(&word.whole) {
-            write(&mut reading.text, &word.whole);
-            self.take(&word.whole, &word.whole, reading);
-            return;
-        }
-        if !word.parts.is_empty() {
-            for part in &word.parts {
-                self.read_word(
-                    &terms::Word {
-                        whole: part.clone(),
-                        parts: Vec::new(),
-                    },
-                    reading,
-                );
-            }
-            return;
-        }
-        let corrected = self.spelling.correct(&word.whole).unwrap_or(&word.whole);
-        write(&mut reading.text, corrected);
-        if !self.take(corrected, &word.whole, reading) {
-            reading.unknown.push(word.whole.as_str().into());
-        }
+    /// Whether a word stands in the catalog as it is written.
+    pub(super) fn has_word(&self, word: &str) -> bool {
+        self.surface.contains(word)
     }
 
-    fn knows(&self, word: &str) -> bool {
-        self.surface.contains(word) || self.dictionary.contains_key(terms::stem(word).as_str())
+    /// Whether some form of a stem stands in the catalog.
+    pub(super) fn has_stem(&self, stem: &str) -> bool {
+        self.dictionary.contains_key(stem)
     }
 
-    /// Adds the term of a word, and says whether it is known.
-    fn take(&self, word: &str, from: &str, reading: &mut Reading) -> bool {
-        if terms::is_stop_word(word) {
-            return true;
-        }
-        let stem = terms::stem(word);
-        let Some(at) = self.dictionary.get(stem.as_str()).copied() else {
-            return false;
-        };
-        if reading.terms.iter().all(|term| term.at != at) {
-            reading.terms.push(QueryTerm {
-                stem: stem.into(),
-                at,
-                idf: self.idf[at],
-                from: from.into(),
-            });
-        }
-        true
+    /// Known words, to correct others by.
+    pub(super) fn spelling(&self) -> &Spelling {
+        &self.spelling
+    }
+
+    /// Short forms.
+    pub(super) fn abbreviations(&self) -> &Abbreviations {
+        &self.abbreviations
+    }
+
+    /// Words of like meaning.
+    pub(super) fn synonyms(&self) -> &Synonyms {
+        &self.synonyms
     }
 
     /// Where a term stands in a tool.
-    pub(super) fn find(&self, term: &QueryTerm, slot: Slot) -> Option<Posting> {
-        let list = self.postings.get(term.at)?;
+    pub(super) fn find(&self, term: usize, slot: Slot) -> Option<Posting> {
+        let list = self.postings.get(term)?;
         let at = list
             .binary_search_by_key(&slot.index(), |posting| posting.slot as usize)
             .ok()?;
         list.get(at).copied()
+    }
+
+    /// The terms of a tool's name.
+    pub(super) fn name(&self, slot: Slot) -> &[u32] {
+        self.names.get(slot.index()).map_or(&[], |terms| terms)
     }
 
     /// The best tools by BM25, best first, ties by slot.
@@ -225,25 +171,20 @@ impl Keywords {
     ) -> Vec<(Slot, f32)> {
         let mut order: Vec<&QueryTerm> = reading.terms.iter().collect();
         order.sort_by(|a, b| b.idf.total_cmp(&a.idf).then(a.at.cmp(&b.at)));
-        let mut scores: HashMap<u32, f32> = HashMap::new();
-        let mut looked_at = 0;
-        for term in order {
-            let Some(list) = self.postings.get(term.at) else {
-                continue;
-            };
-            looked_at += list.len();
-            if LANE_POSTINGS_MAX < looked_at && !scores.is_empty() {
-                break;
+        let mut best: Vec<(Slot, f32)> = SCORES.with_borrow_mut(|scores| {
+            let mut looked_at = 0;
+            for term in order {
+                let list = self.postings.get(term.at).map_or(&[][..], Vec::as_slice);
+                looked_at += list.len();
+                if LANE_POSTINGS_MAX < looked_at && !scores.touched.is_empty() {
+                    break;
+                }
+                for posting in list.iter().filter(|posting| 0.0 < posting.weight) {
+                    scores.add(posting.slot, term.idf * posting.weight);
+                }
             }
-            for posting in list {
-                *scores.entry(posting.slot).or_default() += term.idf * posting.weight;
-            }
-        }
-        let mut best: Vec<(Slot, f32)> = scores
-            .into_iter()
-            .map(|(slot, score)| (Slot::new(slot as usize), score))
-            .filter(|(slot, _)| allowed(*slot))
-            .collect();
+            scores.drain().filter(|(slot, _)| allowed(*slot)).collect()
+        });
         let by_score = |a: &(Slot, f32), b: &(Slot, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if most < best.len() {
             best.select_nth_unstable_by(most, by_score);
@@ -254,10 +195,45 @@ impl Keywords {
     }
 }
 
+thread_local! {
+    /// One a thread: a query touches few slots of many, and gives its scores back as zeros.
+    static SCORES: RefCell<Scores> = RefCell::default();
+}
+
+/// Sums by slot.
+#[derive(Debug, Default)]
+struct Scores {
+    by_slot: Vec<f32>,
+    touched: Vec<u32>,
+}
+
+impl Scores {
+    fn add(&mut self, slot: u32, score: f32) {
+        let at = slot as usize;
+        if self.by_slot.len() <= at {
+            self.by_slot.resize(at + 1, 0.0);
+        }
+        if self.by_slot[at] == 0.0 {
+            self.touched.push(slot);
+        }
+        self.by_slot[at] += score;
+    }
+
+    /// All sums, each once; nothing is left.
+    fn drain(&mut self) -> impl Iterator<Item = (Slot, f32)> {
+        let by_slot = &mut self.by_slot;
+        self.touched.drain(..).map(|slot| {
+            let score = std::mem::take(&mut by_slot[slot as usize]);
+            (Slot::new(slot as usize), score)
+        })
+    }
+}
+
 /// Terms of one tool.
 struct Document {
     terms: Vec<String>,
     fields: HashMap<String, Fields>,
+    argument_terms: HashSet<String>,
 }
 
 impl Document {
@@ -266,6 +242,7 @@ impl Document {
         let mut document = Self {
             terms: Vec::new(),
             fields: HashMap::new(),
+            argument_terms: HashSet::new(),
         };
         let mut add = |text: &str, field| document.add(text, field, surface);
         add(tool.name().as_str(), Fields::NAME);
@@ -279,66 +256,115 @@ impl Document {
         for argument in tool.input().arguments() {
             add(&argument.name, Fields::ARGUMENTS);
         }
+        for argument in tool.input().arguments() {
+            let words = forms(&argument.description);
+            document
+                .argument_terms
+                .extend(words.iter().map(|word| terms::stem(word)));
+        }
         document
     }
 
     fn add(&mut self, text: &str, field: Fields, surface: &mut BTreeMap<String, u32>) {
-        for word in terms::words(text) {
-            for form in word.parts.iter().chain([&word.whole]) {
-                if terms::is_stop_word(form) {
-                    continue;
-                }
-                *surface.entry(form.clone()).or_default() += 1;
-                let stem = terms::stem(form);
-                let fields = self.fields.entry(stem.clone()).or_default();
-                *fields = fields.with(field);
-                self.terms.push(stem);
+        for form in forms(text) {
+            let stem = terms::stem(&form);
+            *surface.entry(form).or_default() += 1;
+            let fields = self.fields.entry(stem.clone()).or_default();
+            *fields = fields.with(field);
+            self.terms.push(stem);
+        }
+    }
+
+    fn name_terms(&self, dictionary: &HashMap<Box<str>, usize>) -> Box<[u32]> {
+        let mut terms: Vec<u32> = self
+            .fields
+            .iter()
+            .filter(|(_, fields)| fields.has(Fields::NAME))
+            .filter_map(|(term, _)| dictionary.get(term.as_str()))
+            .filter_map(|at| u32::try_from(*at).ok())
+            .collect();
+        terms.sort_unstable();
+        terms.into()
+    }
+
+    /// Marks, or adds without weight, the terms that stand in what is said about arguments.
+    fn add_argument_texts(
+        &self,
+        slot: u32,
+        dictionary: &HashMap<Box<str>, usize>,
+        postings: &mut [Vec<Posting>],
+    ) {
+        for at in self
+            .argument_terms
+            .iter()
+            .filter_map(|term| dictionary.get(term.as_str()))
+        {
+            let list = &mut postings[*at];
+            match list.binary_search_by_key(&slot, |posting| posting.slot) {
+                Ok(there) => list[there].fields = list[there].fields.with(Fields::ARGUMENT_TEXT),
+                Err(place) => list.insert(
+                    place,
+                    Posting {
+                        slot,
+                        fields: Fields::ARGUMENT_TEXT,
+                        weight: 0.0,
+                    },
+                ),
             }
         }
     }
 }
 
-fn write(text: &mut String, word: &str) {
-    if !text.is_empty() {
-        text.push(' ');
-    }
-    text.push_str(word);
+/// The words of a text and the parts of compounds, without stop words.
+fn forms(text: &str) -> Vec<String> {
+    terms::words(text)
+        .into_iter()
+        .flat_map(|word| word.parts.into_iter().chain([word.whole]))
+        .filter(|form| !terms::is_stop_word(form))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::reading::Reader;
     use crate::search::sample;
 
-    fn check(query: &str, text: &str, terms: &str) {
-        let catalog = sample::catalog();
-        let keywords = Keywords::new(&catalog, &Ranking::default());
-        let reading = keywords.read(query);
-        let found: Vec<&str> = reading.terms.iter().map(|term| &*term.stem).collect();
-        assert_eq!(
-            (reading.text.as_str(), found.join(" ").as_str()),
-            (text, terms)
-        );
-    }
-
-    #[test]
-    fn a_query_is_expanded_and_corrected() {
-        check("Open a PR", "open a pull request", "open pull request");
-        check("sned a mesage", "send a message", "send messag");
-        check("pullRequest", "pull request", "pull request");
-        check("grüße", "gruße", "");
+    fn read(keywords: &Keywords, query: &str) -> Reading {
+        let reader = Reader {
+            keywords,
+            lexicon: None,
+        };
+        reader.read(query)
     }
 
     #[test]
     fn the_keyword_lane_finds_the_rare_word() {
         let catalog = sample::catalog();
         let keywords = Keywords::new(&catalog, &Ranking::default());
-        let best = keywords.best(&keywords.read("create a github pull request"), 3, |_| true);
+        let best = keywords.best(&read(&keywords, "create a github pull request"), 3, |_| {
+            true
+        });
         assert_eq!(
             catalog.id(best[0].0).to_string(),
             "github/create_pull_request"
         );
-        let none = keywords.best(&keywords.read("github"), 3, |_| false);
+        let none = keywords.best(&read(&keywords, "github"), 3, |_| false);
         assert!(none.is_empty());
+    }
+
+    #[test]
+    fn what_is_said_about_an_argument_is_found_but_weighs_nothing() {
+        let catalog = sample::catalog();
+        let keywords = Keywords::new(&catalog, &Ranking::default());
+        // Each sample tool has an argument that says "What to look for".
+        assert_eq!(keywords.term("look"), None);
+        let search = keywords.term("search").unwrap().0;
+        let slot = catalog
+            .find(&"brave/brave_web_search".parse().unwrap())
+            .unwrap();
+        let posting = keywords.find(search, slot).unwrap();
+        assert!(posting.fields.has(Fields::NAME) && posting.fields.has(Fields::TEXT));
+        assert!(!posting.fields.has(Fields::ARGUMENTS) && 0.0 < posting.weight);
     }
 }

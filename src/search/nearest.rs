@@ -2,8 +2,12 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::LazyLock;
+
+use pulp::{Arch, Simd, WithSimd};
 
 use crate::domain::{Embedding, Slot};
+use crate::search::codes::Codes;
 use crate::search::graph::{Graph, Wanted};
 use crate::search::ranking::Ranking;
 use crate::search::scope::Allowed;
@@ -11,8 +15,10 @@ use crate::search::scope::Allowed;
 /// A tenant who may use at most one in this many tools is served by an exact scan of those: the
 /// graph would visit mostly what it must not return.
 const SCAN_ONE_IN: usize = 4;
+/// The codes put forward at least one tool in this many.
+const SHORTLIST_ONE_IN: usize = 200;
 /// Numbers that are multiplied side by side; the compiler turns each group into SIMD.
-const LANES: usize = 16;
+const LANES: usize = 32;
 
 /// A tool and its cosine to the query.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,11 +37,22 @@ impl Near {
     }
 }
 
-/// All vectors of a catalog, by slot, and the graph over them.
+/// All vectors of a catalog, by slot, and what finds the nearest among them.
 #[derive(Debug)]
 pub(super) struct Nearest {
     matrix: Matrix,
-    graph: Option<Graph>,
+    engine: Engine,
+}
+
+/// What finds the candidates of an exact comparison.
+#[derive(Debug)]
+pub(super) enum Engine {
+    /// All are compared.
+    Scan,
+    /// A graph is walked.
+    Graph(Graph),
+    /// Signs are compared, then the best by sign.
+    Codes(Codes),
 }
 
 /// Vectors of one length, one behind the other.
@@ -49,17 +66,28 @@ impl Matrix {
     /// From vectors in the order of slots. `None` when their lengths differ.
     pub(super) fn new(vectors: &[Embedding]) -> Option<Self> {
         let dimensions = vectors.first().map_or(0, Embedding::dimensions);
-        let mut numbers = Vec::with_capacity(dimensions * vectors.len());
+        let mut matrix = Self::with_room(dimensions, vectors.len());
         for vector in vectors {
-            if vector.dimensions() != dimensions {
-                return None;
-            }
-            numbers.extend_from_slice(vector.as_slice());
+            matrix.push(vector)?;
         }
-        Some(Self {
+        Some(matrix)
+    }
+
+    /// An empty one with room.
+    pub(super) fn with_room(dimensions: usize, vectors: usize) -> Self {
+        Self {
             dimensions,
-            numbers,
-        })
+            numbers: Vec::with_capacity(dimensions * vectors),
+        }
+    }
+
+    /// Adds a vector. `None` when its length is another.
+    pub(super) fn push(&mut self, vector: &Embedding) -> Option<()> {
+        if vector.dimensions() != self.dimensions {
+            return None;
+        }
+        self.numbers.extend_from_slice(vector.as_slice());
+        Some(())
     }
 
     /// How many vectors there are.
@@ -82,9 +110,14 @@ impl Matrix {
 }
 
 impl Nearest {
-    /// Over a matrix, and its graph where one was built.
-    pub(super) fn new(matrix: Matrix, graph: Option<Graph>) -> Self {
-        Self { matrix, graph }
+    /// Over a matrix, with an engine built from it.
+    pub(super) fn new(matrix: Matrix, engine: Engine) -> Self {
+        Self { matrix, engine }
+    }
+
+    /// The vectors alone.
+    pub(super) fn into_matrix(self) -> Matrix {
+        self.matrix
     }
 
     /// Cosine of a query and the tool in a slot.
@@ -108,16 +141,24 @@ impl Nearest {
             return Vec::new();
         }
         let few = |slots: &[Slot]| slots.len() * SCAN_ONE_IN <= self.matrix.len();
-        match (&self.graph, allowed) {
-            (Some(graph), Allowed::All) => self.walk(graph, query, None, ranking),
-            (Some(graph), Allowed::Some { slots, bits }) if !few(slots) => {
-                self.walk(graph, query, Some(bits), ranking)
+        let bits = match allowed {
+            Allowed::Some { slots, .. } if few(slots) => {
+                return self.scan(query, slots.iter().copied(), ranking.pool);
             }
-            (_, Allowed::Some { slots, .. }) => {
-                self.scan(query, slots.iter().copied(), ranking.pool)
+            Allowed::Some { bits, .. } => Some(&**bits),
+            Allowed::All => None,
+        };
+        match &self.engine {
+            Engine::Graph(graph) => self.walk(graph, query, bits, ranking),
+            Engine::Codes(codes) => {
+                let shortlist = shortlist(self.matrix.len(), ranking);
+                let slots = codes.shortlist(query, shortlist, bits);
+                self.scan(query, slots.into_iter(), ranking.pool)
             }
-            (None, Allowed::All) => {
-                self.scan(query, (0..self.matrix.len()).map(Slot::new), ranking.pool)
+            Engine::Scan => {
+                let slots = (0..self.matrix.len()).map(Slot::new);
+                let slots = slots.filter(|slot| allowed.allows(*slot));
+                self.scan(query, slots, ranking.pool)
             }
         }
     }
@@ -166,6 +207,12 @@ impl Nearest {
     }
 }
 
+/// How many the codes put forward: at least one in so many, so that recall holds as the catalog
+/// grows.
+fn shortlist(tools: usize, ranking: &Ranking) -> usize {
+    ranking.shortlist.max(tools / SHORTLIST_ONE_IN)
+}
+
 /// Ordered so that the worst comes out of a heap first.
 #[derive(PartialEq)]
 struct Worst(Near);
@@ -184,19 +231,39 @@ impl PartialOrd for Worst {
     }
 }
 
-/// Dot product. The order of additions is fixed, so that equal vectors give equal scores on any
-/// machine.
+/// Dot product, with the widest registers that the processor has. The order of additions is
+/// fixed and nothing is fused, so that equal vectors give equal scores on any machine.
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let (a_groups, a_rest) = a.as_chunks::<LANES>();
-    let (b_groups, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0.0_f32; LANES];
-    for (x, y) in a_groups.iter().zip(b_groups) {
-        for lane in 0..LANES {
-            sums[lane] += x[lane] * y[lane];
+    static ARCH: LazyLock<Arch> = LazyLock::new(Arch::new);
+    ARCH.dispatch(Dot { a, b })
+}
+
+/// Two vectors to be multiplied.
+struct Dot<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+}
+
+impl WithSimd for Dot<'_> {
+    type Output = f32;
+
+    #[expect(
+        clippy::inline_always,
+        reason = "only what is inlined here is compiled for the wider registers"
+    )]
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f32 {
+        let (a_groups, a_rest) = self.a.as_chunks::<LANES>();
+        let (b_groups, b_rest) = self.b.as_chunks::<LANES>();
+        let mut sums = [0.0_f32; LANES];
+        for (x, y) in a_groups.iter().zip(b_groups) {
+            for lane in 0..LANES {
+                sums[lane] += x[lane] * y[lane];
+            }
         }
+        let rest: f32 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
+        sums.iter().sum::<f32>() + rest
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(x, y)| x * y).sum();
-    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
@@ -218,7 +285,7 @@ pub(in crate::search) mod tests {
     #[test]
     fn a_scan_finds_the_nearest_in_order_and_only_what_is_allowed() {
         let vectors = vectors(300, 1);
-        let nearest = Nearest::new(Matrix::new(&vectors).unwrap(), None);
+        let nearest = Nearest::new(Matrix::new(&vectors).unwrap(), Engine::Scan);
         let ranking = Ranking {
             pool: 10,
             ..Ranking::default()
@@ -240,7 +307,7 @@ pub(in crate::search) mod tests {
 
     #[test]
     fn a_vector_of_another_length_finds_nothing() {
-        let nearest = Nearest::new(Matrix::new(&vectors(5, 1)).unwrap(), None);
+        let nearest = Nearest::new(Matrix::new(&vectors(5, 1)).unwrap(), Engine::Scan);
         let other = Embedding::new(vec![1.0; 3]).unwrap();
         assert!(
             nearest
@@ -250,15 +317,24 @@ pub(in crate::search) mod tests {
     }
 
     #[test]
-    fn the_graph_agrees_with_the_scan() {
-        let vectors = vectors(2_000, 2);
-        let matrix = Matrix::new(&vectors).unwrap();
-        let graph = Graph::build(&matrix);
-        let with = Nearest::new(matrix, Some(graph));
-        let without = Nearest::new(Matrix::new(&vectors).unwrap(), None);
+    fn graph_and_codes_agree_with_the_scan() {
+        let vectors = vectors(800, 2);
+        let matrix = || Matrix::new(&vectors).unwrap();
+        let graph = Engine::Graph(Graph::build(&matrix()));
+        agrees(&vectors, &Nearest::new(matrix(), graph));
+        let codes = Engine::Codes(Codes::new(&matrix()));
+        agrees(&vectors, &Nearest::new(matrix(), codes));
+    }
+
+    fn agrees(vectors: &[Embedding], with: &Nearest) {
+        let vectors = vectors.to_vec();
+        let without = Nearest::new(Matrix::new(&vectors).unwrap(), Engine::Scan);
         let (mut hits, mut filtered) = (0, 0);
-        let half = Allowed::from_slots(2_000, (0..2_000).filter(|at| at % 2 == 0).map(Slot::new));
-        let ranking = Ranking::default();
+        let half = Allowed::from_slots(800, (0..800).filter(|at| at % 2 == 0).map(Slot::new));
+        let ranking = Ranking {
+            shortlist: 400,
+            ..Ranking::default()
+        };
         for query in self::vectors(20, 3) {
             for (allowed, count) in [(&Allowed::All, &mut hits), (&half, &mut filtered)] {
                 let exact = without.find(&query, allowed, &ranking);

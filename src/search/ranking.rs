@@ -23,6 +23,10 @@ pub struct Ranking {
     pub ef: usize,
     /// From how many tools on the graph takes the place of the exact scan.
     pub graph_from: usize,
+    /// From how many tools on sign codes take the place of the graph, which is slow to build.
+    pub codes_from: usize,
+    /// How many tools the codes put forward for exact comparison, at least.
+    pub shortlist: usize,
     /// Abbreviations beside the built-in ones, as `(short, long)`; an entry replaces a built-in
     /// one, and an empty long form removes it.
     pub abbreviations: Vec<(Box<str>, Box<str>)>,
@@ -37,6 +41,8 @@ impl Default for Ranking {
             lane: 20,
             ef: 128,
             graph_from: 1_000,
+            codes_from: 20_000,
+            shortlist: 2_000,
             abbreviations: Vec::new(),
         }
     }

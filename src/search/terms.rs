@@ -1,6 +1,7 @@
 //! Text cut into words and words into terms: the same for catalog and query.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
@@ -62,25 +63,42 @@ pub(super) fn stem(word: &str) -> String {
     }
 }
 
+/// A word and where it stands in its text, in bytes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Span {
+    pub(super) word: Word,
+    pub(super) range: Range<usize>,
+}
+
 /// The words of a text in order: split at anything that is neither letter nor digit, compounds
 /// at `-` and changes of case, runs of Chinese, Japanese and Korean into overlapping pairs.
 pub(super) fn words(text: &str) -> Vec<Word> {
-    let mut words = Vec::new();
-    let mut run: Vec<char> = Vec::new();
-    let mut kind = Script::Spaced;
-    for c in text.nfkc() {
-        let next = Script::of(c);
-        let joins = c == '-' && kind == Script::Spaced && !run.is_empty();
-        if !joins && (next != kind || !c.is_alphanumeric()) {
-            flush(&mut run, kind, &mut words);
-            kind = next;
+    spans(text).into_iter().map(|span| span.word).collect()
+}
+
+/// As [`words`], with places.
+pub(super) fn spans(text: &str) -> Vec<Span> {
+    let mut spans = Vec::new();
+    let mut run = Run::default();
+    for (at, c) in text.char_indices() {
+        let script = Script::of(c);
+        let inside = !run.chars.is_empty();
+        let joins = inside && (c == '-' && run.script == Script::Spaced || is_mark(c));
+        if !joins && (script != run.script || !c.is_alphanumeric()) {
+            run.flush(&mut spans);
+            run.script = script;
         }
         if joins || c.is_alphanumeric() {
-            run.push(c);
+            run.chars.push((at, c));
         }
     }
-    flush(&mut run, kind, &mut words);
-    words
+    run.flush(&mut spans);
+    spans
+}
+
+/// Whether a character is an accent of the one before it.
+fn is_mark(c: char) -> bool {
+    canonical_combining_class(c) != 0
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -105,27 +123,50 @@ impl Script {
     }
 }
 
-fn flush(run: &mut Vec<char>, kind: Script, words: &mut Vec<Word>) {
-    match kind {
-        Script::Dense => match run.as_slice() {
-            [] => {}
-            [one] => words.push(Word::plain(one.to_string())),
-            many => words.extend(
-                many.windows(2)
-                    .map(|pair| Word::plain(pair.iter().collect())),
-            ),
-        },
-        Script::Spaced => {
-            while run.last() == Some(&'-') {
-                run.pop();
-            }
-            push_spaced(run, words);
-        }
-    }
-    run.clear();
+/// Characters side by side that belong to one word, or to one run of a dense script.
+struct Run {
+    script: Script,
+    chars: Vec<(usize, char)>,
 }
 
-fn push_spaced(run: &[char], words: &mut Vec<Word>) {
+impl Default for Run {
+    fn default() -> Self {
+        Self {
+            script: Script::Spaced,
+            chars: Vec::new(),
+        }
+    }
+}
+
+impl Run {
+    fn flush(&mut self, spans: &mut Vec<Span>) {
+        while self.chars.last().is_some_and(|(_, c)| *c == '-') {
+            self.chars.pop();
+        }
+        let chars: Vec<char> = self.chars.iter().map(|(_, c)| *c).collect();
+        if let (Some((start, _)), Some((last, c))) = (self.chars.first(), self.chars.last()) {
+            let range = *start..last + c.len_utf8();
+            let words = match (self.script, chars.as_slice()) {
+                (Script::Spaced, _) => spaced(&chars),
+                (Script::Dense, [one]) => vec![Word::plain(one.to_string())],
+                (Script::Dense, many) => {
+                    let pairs = many.windows(2);
+                    pairs
+                        .map(|pair| Word::plain(pair.iter().collect()))
+                        .collect()
+                }
+            };
+            spans.extend(words.into_iter().map(|word| Span {
+                word,
+                range: range.clone(),
+            }));
+        }
+        self.chars.clear();
+    }
+}
+
+/// The words of a run without spaces: one, or the parts of a long compound.
+fn spaced(run: &[char]) -> Vec<Word> {
     let mut parts: Vec<String> = Vec::new();
     let mut start = 0;
     for at in 1..=run.len() {
@@ -139,13 +180,12 @@ fn push_spaced(run: &[char], words: &mut Vec<Word>) {
     }
     parts.retain(|part| !part.is_empty() && part.chars().count() <= WORD_CHARS_MAX);
     match parts.len() {
-        0 => {}
-        1 => words.extend(parts.pop().map(Word::plain)),
-        n if n <= COMPOUND_PARTS_MAX => words.push(Word {
+        0 | 1 => parts.into_iter().map(Word::plain).collect(),
+        n if n <= COMPOUND_PARTS_MAX => vec![Word {
             whole: parts.concat(),
             parts,
-        }),
-        _ => words.extend(parts.into_iter().map(Word::plain)),
+        }],
+        _ => parts.into_iter().map(Word::plain).collect(),
     }
 }
 
@@ -159,15 +199,15 @@ fn camel(run: &[char], at: usize) -> bool {
     starts || ends_acronym
 }
 
-/// Lower case without accents.
+/// Lower case without accents, compatibility forms resolved.
 fn fold(chars: &[char]) -> String {
     let mut folded = String::with_capacity(chars.len());
-    for c in chars.iter().flat_map(|c| c.to_lowercase()) {
+    for c in chars.iter().copied().nfkc().flat_map(char::to_lowercase) {
         if c.is_ascii() {
             folded.push(c);
-        } else {
+        } else if c.is_alphanumeric() {
             decompose_canonical(c, |part| {
-                if canonical_combining_class(part) == 0 {
+                if !is_mark(part) {
                     folded.push(part);
                 }
             });
@@ -213,7 +253,8 @@ mod tests {
     #[test]
     fn scripts_without_spaces_give_pairs() {
         check("查询火车票 ok", "查询 询火 火车 车票 ok");
-        check("Über Straße é", "uber straße e");
+        check("Über Straße é e\u{301}t", "uber straße e et");
+        assert_eq!(spans("a é-b")[1].range, 2..6);
     }
 
     #[test]

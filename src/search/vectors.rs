@@ -23,8 +23,9 @@ const KEY: usize = 32;
 const CHECK: usize = 8;
 /// A file is rewritten when it holds more than this many times what the catalog needs.
 const SLACK: usize = 3;
-/// Below this number of records a file is never rewritten.
-const RECORDS_MIN: usize = 4_096;
+/// Below this number of records a file is never rewritten: 100 MB, in which several catalogs may
+/// keep their vectors.
+const RECORDS_MIN: usize = 65_536;
 
 /// SHA-256 over what a vector is made from.
 pub(super) type Key = [u8; KEY];

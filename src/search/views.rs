@@ -4,9 +4,9 @@ use crate::domain::{Catalog, Slot};
 use crate::search::terms;
 
 /// Names what the views are made of; a change of the recipe gives new cache keys.
-pub(super) const RECIPE: &str = "four views 1";
-/// As [`RECIPE`], of the single view.
-pub(super) const RECIPE_SINGLE: &str = "one view 1";
+pub(super) const RECIPE: &str = "four views 2";
+/// As [`RECIPE`], of two views.
+pub(super) const RECIPE_TWO: &str = "two views 1";
 /// Characters of a description that the model is shown. Its window is 256 tokens.
 const DESCRIPTION_CHARS_MAX: usize = 1_600;
 
@@ -27,28 +27,35 @@ pub(super) fn views(catalog: &Catalog, slot: Slot) -> Vec<String> {
         .iter()
         .map(|argument| &*argument.name)
         .collect();
-    let mut views = vec![
+    let titled = format!("{title}: {name}: {description}");
+    // A tool without arguments has its titled view twice: each view keeps its weight.
+    let with_arguments = if arguments.is_empty() {
+        titled.clone()
+    } else {
+        format!("{titled} ({})", arguments.join(", "))
+    };
+    vec![
         format!("{name}: {description}"),
-        format!("{title}: {name}: {description}"),
+        titled,
+        with_arguments,
         format!("{title}: {name}"),
-    ];
-    if !arguments.is_empty() {
-        let arguments = arguments.join(", ");
-        views.push(format!("{title}: {name}: {description} ({arguments})"));
-    }
-    views
+    ]
 }
 
-/// The one view for a model that is too slow for four.
-pub(super) fn single_view(catalog: &Catalog, slot: Slot) -> String {
+/// Two views, for a model that is too slow for four.
+pub(super) fn two_views(catalog: &Catalog, slot: Slot) -> Vec<String> {
     let (server, tool) = (catalog.server_of(slot), catalog.tool(slot));
     let name = spaced(tool.name().as_str());
+    let title = &server.title;
     let description: String = tool
         .description()
         .chars()
         .take(DESCRIPTION_CHARS_MAX)
         .collect();
-    format!("{}: {name}: {description}", server.title)
+    vec![
+        format!("{title}: {name}: {description}"),
+        format!("{title}: {name}"),
+    ]
 }
 
 /// An identifier as words between spaces.

@@ -47,6 +47,12 @@ pub enum Gauge {
     UpstreamSessions,
     /// Faults of catalog files.
     CatalogFaults,
+    /// Catalog sources that were not read in the last round.
+    SourcesFailed,
+    /// Definitions that wait to be approved.
+    CatalogWaiting,
+    /// Servers and tools with a finding of the highest severity.
+    CatalogFlagged,
 }
 
 /// Counts an operation. `outcome` is `ok` or an error code.
@@ -66,6 +72,9 @@ pub fn set_gauge(gauge: Gauge, value: usize) {
         Gauge::Handles => "toolcrib_handles_alive",
         Gauge::UpstreamSessions => "toolcrib_upstream_sessions",
         Gauge::CatalogFaults => "toolcrib_catalog_faults",
+        Gauge::SourcesFailed => "toolcrib_catalog_sources_failed",
+        Gauge::CatalogWaiting => "toolcrib_catalog_waiting",
+        Gauge::CatalogFlagged => "toolcrib_catalog_flagged",
     };
     recorder();
     metrics::gauge!(name).set(value as f64);

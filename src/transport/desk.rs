@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::call::{CallRequest, Caller, CallerSide};
+use crate::call::{CallRequest, Caller, CallerSide, Page, TRUNCATED_KEY};
 use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId};
 use crate::lifecycle::Lifecycle;
 use crate::search::{Answer, Searcher};
 use crate::telemetry::{AuditEvent, Operation, audit, record_operation};
 use crate::tenants::{Activity, LimitReached, Limits, TenantLimits};
+use crate::transport::mcp::runs;
 use crate::transport::refusal::Refusal;
 use crate::transport::wire::{self, Candidate, Found};
 
@@ -105,6 +106,11 @@ impl Desk {
         reply.close(guest, Operation::Run, start, digest)
     }
 
+    /// A page of a whole result, for the tenant whose run it was.
+    pub fn whole_result(&self, guest: &Guest, run_id: RunId, page: usize) -> Option<Page> {
+        self.caller.whole_result(&guest.tenant, run_id, page)
+    }
+
     async fn search_admitted(&self, guest: &Guest, arguments: &Map<String, Value>) -> Reply {
         let text = match arguments.get("query") {
             Some(Value::String(text)) => text,
@@ -138,6 +144,10 @@ impl Desk {
                 let mut result = outcome.result;
                 if let Some(run_id) = outcome.run_id {
                     insert_meta(&mut result, RUN_ID_META, run_id.to_string().into());
+                    if outcome.truncated.is_some() {
+                        let uri = runs::uri(run_id);
+                        result["_meta"][TRUNCATED_KEY]["resource"] = uri.into();
+                    }
                 }
                 let failed = result
                     .get("isError")

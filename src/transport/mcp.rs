@@ -2,12 +2,14 @@
 
 mod tools;
 mod relay;
+pub(in crate::transport) mod runs;
 
 use std::sync::Arc;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, ErrorData, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
@@ -87,7 +89,10 @@ impl Surface {
 
 impl ServerHandler for Surface {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .build();
         let implementation = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
@@ -113,6 +118,30 @@ impl ServerHandler for Surface {
         Ok(ListToolsResult::with_all_items(tools::all())
             .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Public))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(
+            ListResourceTemplatesResult::with_all_items(vec![runs::template()])
+                .with_ttl_ms(LIST_TTL_MS)
+                .with_cache_scope(CacheScope::Public),
+        )
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let guest = self.guest(&context)?;
+        Ok(runs::read(&self.desk, &guest, &request.uri)?
+            .with_ttl_ms(0)
+            .with_cache_scope(CacheScope::Private)
+            .into())
     }
 
     async fn call_tool(

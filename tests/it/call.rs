@@ -11,19 +11,19 @@ use rand::rngs::StdRng;
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use toolcrib::call::{
-    CallError, CallOutcome, CallRequest, Caller, CallerSide, UpstreamError, UpstreamOptions,
+    CallError, CallOutcome, CallRequest, Caller, CallerSide, StepProblem, UpstreamOptions,
     Upstreams,
 };
 use toolcrib::domain::{
-    Catalog, Definition, Input, Launch, ReadSettingError, RunId, SecretSlot, Server, SettingName,
-    Settings, Tenant, TenantId, Tool, ToolId,
+    Catalog, Definition, Input, Launch, ReadSettingError, RunId, Scope, SecretSlot, Server,
+    SettingName, Settings, Tenant, TenantId, Tool, ToolId,
 };
 use toolcrib::handles::{ALIVE_MAX, Handles};
 use toolcrib::lifecycle::Lifecycle;
 
 /// Settings in memory, by tenant and name.
 #[derive(Debug, Default)]
-struct Values {
+pub(crate) struct Values {
     secrets: Mutex<HashMap<(TenantId, SettingName), String>>,
     config: Mutex<HashMap<(TenantId, SettingName), String>>,
 }
@@ -50,19 +50,28 @@ impl Settings for Values {
     }
 }
 
+impl Values {
+    /// Sets a secret of the local tenant.
+    pub(crate) fn set_secret(&self, name: &str, value: &str) {
+        let key = (TenantId::local(), name.parse().unwrap());
+        self.secrets.lock().unwrap().insert(key, value.to_owned());
+    }
+}
+
 /// A crib with one upstream, and what its tests look at.
 pub(crate) struct Crib {
     pub(crate) caller: Arc<Caller>,
-    catalog: Arc<ArcSwap<Catalog>>,
-    handles: Arc<Handles>,
+    pub(crate) catalog: Arc<ArcSwap<Catalog>>,
+    pub(crate) handles: Arc<Handles>,
     pub(crate) values: Arc<Values>,
-    lifecycle: Lifecycle,
+    pub(crate) lifecycle: Lifecycle,
     folder: tempfile::TempDir,
     pub(crate) tenant: Tenant,
 }
 
-const TOOLS: [&str; 17] = [
+const TOOLS: [&str; 20] = [
     "echo",
+    "mark",
     "faithful",
     "crash",
     "silent",
@@ -71,6 +80,8 @@ const TOOLS: [&str; 17] = [
     "argv",
     "cwd",
     "grandchild",
+    "detached",
+    "escaped",
     "orphan",
     "big",
     "refuse",
@@ -99,6 +110,15 @@ fn tools() -> Vec<Tool> {
     TOOLS.iter().map(tool).collect()
 }
 
+/// The interpreter itself: a wrapper script in its place would add processes and variables.
+fn python() -> Option<String> {
+    let asked = std::process::Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output();
+    let path = String::from_utf8(asked.ok()?.stdout).ok()?;
+    Some(path.trim().to_owned()).filter(|path| !path.is_empty())
+}
+
 /// A server whose process is `upstream.py` with some flags.
 fn server(folder: &tempfile::TempDir, flags: &[&str]) -> Server {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/upstream.py");
@@ -107,7 +127,7 @@ fn server(folder: &tempfile::TempDir, flags: &[&str]) -> Server {
     args.extend(flags.iter().map(ToString::to_string));
     let mut server = Server::new("test".parse().unwrap(), tools());
     server.launch = Some(Launch::Stdio {
-        command: "python3".into(),
+        command: python().unwrap_or_else(|| "python3".to_owned()).into(),
         args: args.iter().map(|arg| arg.parse().unwrap()).collect(),
         env: vec![],
     });
@@ -125,7 +145,7 @@ fn options(folder: &tempfile::TempDir) -> UpstreamOptions {
 impl Crib {
     /// With one upstream, started with some flags; `None`, and a line that says so, where there is
     /// no Python.
-    fn new(flags: &[&str]) -> Option<Self> {
+    pub(crate) fn new(flags: &[&str]) -> Option<Self> {
         Self::with(flags, |_| {}, |_| {})
     }
 
@@ -134,11 +154,7 @@ impl Crib {
         change: impl FnOnce(&mut Server),
         tune: impl FnOnce(&mut UpstreamOptions),
     ) -> Option<Self> {
-        if std::process::Command::new("python3")
-            .arg("--version")
-            .output()
-            .is_err()
-        {
+        if python().is_none() {
             println!("skipped: no python3");
             return None;
         }
@@ -174,13 +190,25 @@ impl Crib {
         }
     }
 
-    fn mint(&self, tools: &[&str]) -> String {
+    pub(crate) fn mint(&self, tools: &[&str]) -> String {
+        let ids: Vec<String> = tools.iter().map(|tool| format!("test/{tool}")).collect();
+        self.mint_ids(&ids)
+    }
+
+    /// As [`Crib::mint`], for another tenant.
+    pub(crate) fn mint_for(&self, tenant: &Tenant, tools: &[&str]) -> String {
+        let ids: Vec<String> = tools.iter().map(|tool| format!("test/{tool}")).collect();
+        self.mint_ids_for(tenant, &ids)
+    }
+
+    fn mint_ids(&self, ids: &[impl AsRef<str>]) -> String {
+        self.mint_ids_for(&self.tenant, ids)
+    }
+
+    fn mint_ids_for(&self, tenant: &Tenant, ids: &[impl AsRef<str>]) -> String {
         let catalog = self.catalog.load();
-        let covered = tools.iter().map(|tool| {
-            let id = ToolId {
-                server: "test".parse().unwrap(),
-                tool: tool.parse().unwrap(),
-            };
+        let covered = ids.iter().map(|id| {
+            let id: ToolId = id.as_ref().parse().unwrap();
             let hash = catalog.tool(catalog.find(&id).unwrap()).hash();
             (id, hash)
         });
@@ -188,11 +216,11 @@ impl Crib {
         let run_id = RunId::generate(&mut rng);
         let handle = self
             .handles
-            .mint(&self.tenant.id, run_id, covered.collect(), &mut rng);
+            .mint(&tenant.id, run_id, covered.collect(), &mut rng);
         handle.unwrap().reveal().to_owned()
     }
 
-    async fn with_handle(
+    pub(crate) async fn with_handle(
         &self,
         handle: &str,
         tool: &str,
@@ -209,17 +237,50 @@ impl Crib {
         self.with_handle(&self.mint(&[tool]), tool, arguments).await
     }
 
-    async fn text(&self, tool: &str) -> String {
+    /// As [`Crib::run`], by the tool's id and without arguments.
+    pub(crate) async fn run_id(&self, id: &str) -> Result<CallOutcome, CallError> {
+        let handle = self.mint_ids(&[id]);
+        let (_, tool) = id.split_once('/').unwrap();
+        self.with_handle(&handle, tool, json!({})).await
+    }
+
+    /// The one server, to be changed.
+    pub(crate) fn server(&self) -> Server {
+        let catalog = self.catalog.load();
+        Server::clone(catalog.server(&"test".parse().unwrap()).unwrap())
+    }
+
+    /// Puts a changed server in its place.
+    pub(crate) fn store(&self, server: Server) {
+        let catalog = Catalog::new([Arc::new(server)]).unwrap();
+        self.catalog.store(Arc::new(catalog));
+    }
+
+    /// Adds a second server, `twin`, that is like the first.
+    pub(crate) fn add_twin(&self) {
+        let first = self
+            .catalog
+            .load()
+            .server(&"test".parse().unwrap())
+            .unwrap()
+            .clone();
+        let mut twin = Server::clone(&first);
+        twin.name = "twin".parse().unwrap();
+        let both = Catalog::new([first, Arc::new(twin)]).unwrap();
+        self.catalog.store(Arc::new(both));
+    }
+
+    pub(crate) async fn text(&self, tool: &str) -> String {
         text(&self.run(tool, json!({})).await.unwrap().result)
     }
 
     /// What reached the upstream, in order.
-    fn counted(&self) -> Vec<String> {
+    pub(crate) fn counted(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.path().join("count")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         self.counted().iter().filter(|line| *line == what).count()
     }
 
@@ -233,7 +294,7 @@ impl Crib {
     }
 }
 
-fn request(handle: &str, tool: &str, arguments: Value) -> CallRequest {
+pub(crate) fn request(handle: &str, tool: &str, arguments: Value) -> CallRequest {
     CallRequest {
         handle: handle.to_owned(),
         tool_name: tool.to_owned(),
@@ -248,7 +309,7 @@ pub(crate) fn text(result: &Map<String, Value>) -> String {
 }
 
 /// Whether a process runs; one that has ended and waits to be collected does not.
-fn runs(pid: &str) -> bool {
+pub(crate) fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     let state = stat
         .rsplit_once(") ")
@@ -256,7 +317,7 @@ fn runs(pid: &str) -> bool {
     !matches!(state, None | Some('Z' | 'X'))
 }
 
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..200 {
         if holds() {
             return;
@@ -305,7 +366,7 @@ async fn of_64_simultaneous_calls_one_reaches_the_upstream() {
     let handle = crib.mint(&["echo"]);
     let calls = (0..64).map(|_| {
         let (caller, tenant, handle) = (crib.caller.clone(), crib.tenant.clone(), handle.clone());
-        tokio::spawn(async move {
+        crib.lifecycle.spawn(async move {
             let request = request(&handle, "echo", json!({"text": "x"}));
             caller.call(&tenant, request, CallerSide::default()).await
         })
@@ -346,4 +407,369 @@ async fn bad_arguments_keep_the_handle_and_the_fifth_spends_it() {
     assert_eq!(late.code(), "INVALID_TOKEN");
     assert!(crib.counted().is_empty());
     crib.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_is_good_for_five_minutes_once_and_for_its_tenant_only() {
+    let crib = Crib::without_python(&[], |_| {}, |_| {});
+    let handle = crib.mint(&["echo"]);
+    let other = Tenant {
+        id: "other".parse().unwrap(),
+        ..Tenant::local()
+    };
+    let foreign = crib.caller.call(
+        &other,
+        request(&handle, "echo", json!({})),
+        CallerSide::default(),
+    );
+    assert_eq!(foreign.await.unwrap_err().code(), "INVALID_TOKEN");
+    tokio::time::advance(Duration::from_mins(5)).await;
+    let late = crib
+        .with_handle(&handle, "echo", json!({"text": "x"}))
+        .await;
+    assert_eq!(late.unwrap_err().code(), "INVALID_TOKEN");
+    for unreadable in ["", "short", "not a handle at all", "aaaaaaaaa!"] {
+        let error = crib
+            .with_handle(unreadable, "echo", json!({}))
+            .await
+            .unwrap_err();
+        assert_eq!(error.code(), "INVALID_TOKEN");
+    }
+}
+
+#[tokio::test]
+async fn a_second_use_is_refused() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    let handle = crib.mint(&["echo"]);
+    crib.with_handle(&handle, "echo", json!({"text": "x"}))
+        .await
+        .unwrap();
+    let again = crib
+        .with_handle(&handle, "echo", json!({"text": "x"}))
+        .await
+        .unwrap_err();
+    assert_eq!(again.code(), "INVALID_TOKEN");
+    assert_eq!(crib.count("echo"), 1);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_the_handle_does_not_cover_names_what_it_covers() {
+    let crib = Crib::without_python(&[], |_| {}, |_| {});
+    let handle = crib.mint(&["echo", "pid"]);
+    let check = async |request: CallRequest, expected: StepProblem| {
+        let called = crib
+            .caller
+            .call(&crib.tenant, request, CallerSide::default())
+            .await;
+        match called.unwrap_err() {
+            CallError::InvalidStep {
+                problem, offered, ..
+            } => {
+                assert_eq!(problem, expected);
+                let offered: Vec<_> = offered.iter().map(ToString::to_string).collect();
+                assert_eq!(offered, ["test/echo", "test/pid"]);
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    check(request(&handle, "env", json!({})), StepProblem::NotOffered).await;
+    let elsewhere = CallRequest {
+        server_name: Some("elsewhere".to_owned()),
+        ..request(&handle, "echo", json!({}))
+    };
+    check(elsewhere, StepProblem::NotOffered).await;
+    let other_run = CallRequest {
+        run_id: Some("w00000000".to_owned()),
+        ..request(&handle, "echo", json!({}))
+    };
+    check(other_run, StepProblem::OtherRun).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_the_tenant_may_no_longer_use_is_not_offered() {
+    let mut crib = Crib::without_python(&[], |_| {}, |_| {});
+    let handle = crib.mint(&["echo", "pid"]);
+    crib.tenant.scope = Scope::new(&["!test/echo".to_owned()]).unwrap();
+    match crib
+        .with_handle(&handle, "echo", json!({"text": "x"}))
+        .await
+        .unwrap_err()
+    {
+        CallError::InvalidStep { offered, .. } => assert_eq!(offered.len(), 1),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn two_tools_of_one_name_need_their_server() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    crib.add_twin();
+    let handle = crib.mint_ids(&["test/pid", "twin/pid"]);
+    let error = crib
+        .with_handle(&handle, "pid", json!({}))
+        .await
+        .unwrap_err();
+    assert!(matches!(
+        error,
+        CallError::InvalidStep {
+            problem: StepProblem::Ambiguous,
+            ..
+        }
+    ));
+    let request = CallRequest {
+        server_name: Some("twin".to_owned()),
+        ..request(&handle, "pid", json!({}))
+    };
+    let outcome = crib
+        .caller
+        .call(&crib.tenant, request, CallerSide::default())
+        .await
+        .unwrap();
+    assert_eq!(outcome.tool.to_string(), "twin/pid");
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_changed_definition_is_not_run() {
+    let crib = Crib::without_python(&[], |_| {}, |_| {});
+    let handle = crib.mint(&["echo"]);
+    let mut server = Server::clone(
+        crib.catalog
+            .load()
+            .server(&"test".parse().unwrap())
+            .unwrap(),
+    );
+    let input = Input::from_schema(json!({"type": "object"}));
+    server.tools = vec![Tool::new(Definition::new(
+        "echo".parse().unwrap(),
+        "poisoned",
+        input,
+    ))];
+    crib.catalog
+        .store(Arc::new(Catalog::new([Arc::new(server)]).unwrap()));
+    let error = crib
+        .with_handle(&handle, "echo", json!({"text": "x"}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "TOOL_CHANGED");
+    assert!(!error.spent());
+}
+
+#[tokio::test]
+async fn a_missing_secret_is_named_and_setting_it_lets_the_same_handle_run() {
+    let needs_token = |server: &mut Server| {
+        server.secrets.push(SecretSlot {
+            name: "test.token".parse().unwrap(),
+            description: Box::default(),
+            optional: false,
+        });
+        if let Some(Launch::Stdio { env, .. }) = &mut server.launch {
+            env.push(("TOKEN".into(), "{{secret:test.token}}".parse().unwrap()));
+        }
+    };
+    let Some(crib) = Crib::with(&[], needs_token, |_| {}) else {
+        return;
+    };
+    let handle = crib.mint(&["env"]);
+    match crib
+        .with_handle(&handle, "env", json!({}))
+        .await
+        .unwrap_err()
+    {
+        CallError::MissingCredentials {
+            secrets,
+            config,
+            left,
+            ..
+        } => {
+            assert_eq!(secrets, ["test.token".parse().unwrap()]);
+            assert!(config.is_empty());
+            assert_eq!(left, Some(4));
+        }
+        other => panic!("{other:?}"),
+    }
+    crib.values.set_secret("test.token", "canary-4711");
+    let outcome = crib.with_handle(&handle, "env", json!({})).await.unwrap();
+    let seen: HashMap<String, String> = serde_json::from_str(&text(&outcome.result)).unwrap();
+    assert_eq!(seen["TOKEN"], "canary-4711");
+    let allowed = [
+        "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "TOKEN",
+    ];
+    for name in seen.keys() {
+        assert!(allowed.contains(&name.as_str()), "{name} was passed on");
+    }
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn another_secret_starts_another_session() {
+    let optional = |server: &mut Server| {
+        server.secrets.push(SecretSlot {
+            name: "test.token".parse().unwrap(),
+            description: Box::default(),
+            optional: true,
+        });
+        if let Some(Launch::Stdio { env, .. }) = &mut server.launch {
+            env.push(("TOKEN".into(), "{{secret:test.token}}".parse().unwrap()));
+        }
+    };
+    let Some(crib) = Crib::with(&[], optional, |_| {}) else {
+        return;
+    };
+    let first = crib.text("pid").await;
+    assert_eq!(crib.text("pid").await, first);
+    crib.values.set_secret("test.token", "rotated");
+    assert_ne!(crib.text("pid").await, first);
+    until("the old session is gone", || !runs(&first)).await;
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn tenants_share_no_process() {
+    let Some(mut crib) = Crib::new(&[]) else {
+        return;
+    };
+    let (first, folder) = (crib.text("pid").await, crib.text("cwd").await);
+    assert!(folder.ends_with("/workspaces/local"), "{folder}");
+    crib.tenant.id = "other".parse().unwrap();
+    assert_ne!(crib.text("pid").await, first);
+    assert!(crib.text("cwd").await.ends_with("/workspaces/other"));
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_direct_call_is_checked_like_any_other() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    let direct = async |tool: &str, arguments: Value| {
+        let tool = tool.parse().unwrap();
+        let side = CallerSide::default();
+        crib.caller
+            .call_directly(&crib.tenant, &tool, arguments, side)
+            .await
+    };
+    let outcome = direct("test/echo", json!({"text": "direct"}))
+        .await
+        .unwrap();
+    assert_eq!(text(&outcome.result), "direct");
+    assert_eq!(outcome.run_id, None);
+    let wrong = direct("test/echo", json!({})).await.unwrap_err();
+    assert!(matches!(
+        wrong,
+        CallError::InvalidArguments { left: None, .. }
+    ));
+    let unknown = direct("test/nothing-like-it", json!({})).await.unwrap_err();
+    assert!(matches!(unknown, CallError::UnknownTool { .. }));
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn an_upstreams_refusal_is_its_result() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    let result = crib.run("refuse", json!({})).await.unwrap().result;
+    let expected = json!({
+        "content": [
+            {"type": "text", "text": "MCP error -32602: no such thing"},
+            {"type": "text", "text": "{\"why\":\"test\"}"},
+        ],
+        "isError": true,
+    });
+    assert_eq!(Value::Object(result), expected);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn all_pages_of_a_tool_list_are_read_and_a_liar_is_not_asked_for_ever() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    let server = crib
+        .catalog
+        .load()
+        .server(&"test".parse().unwrap())
+        .unwrap()
+        .clone();
+    let listed = crib
+        .caller
+        .upstreams()
+        .list_tools(&crib.tenant, &server, &*crib.values)
+        .await;
+    let listed = listed.unwrap();
+    assert_eq!(listed.len(), 6);
+    assert_eq!(
+        listed[5],
+        json!({"name": "tool-2-1", "inputSchema": {"type": "object"}, "x-more": 2})
+    );
+    crib.end().await;
+    let Some(liar) = Crib::new(&["--liar"]) else {
+        return;
+    };
+    let server = liar
+        .catalog
+        .load()
+        .server(&"test".parse().unwrap())
+        .unwrap()
+        .clone();
+    let listed = liar
+        .caller
+        .upstreams()
+        .list_tools(&liar.tenant, &server, &*liar.values)
+        .await;
+    assert_eq!(listed.unwrap().len(), 4);
+    liar.end().await;
+}
+
+#[tokio::test]
+async fn progress_reaches_the_caller_who_asked_for_it() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    let (sender, mut steps) = tokio::sync::mpsc::channel(8);
+    let side = CallerSide {
+        progress: Some(sender),
+        ..CallerSide::default()
+    };
+    let request = request(
+        &crib.mint(&["progress"]),
+        "progress",
+        json!({"steps": 3, "pause": 0.02}),
+    );
+    let outcome = crib.caller.call(&crib.tenant, request, side).await.unwrap();
+    assert_eq!(text(&outcome.result), "done");
+    for number in 1..=3 {
+        let step = steps.recv().await.unwrap();
+        assert_eq!((step.progress, step.total), (f64::from(number), Some(9.0)));
+        assert_eq!(step.message, Some(format!("step {number}")));
+    }
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_modern_era_is_found_out_and_remembered() {
+    let Some(crib) = Crib::new(&["--modern"]) else {
+        return;
+    };
+    assert_eq!(
+        text(&crib.run("echo", json!({"text": "m"})).await.unwrap().result),
+        "m"
+    );
+    assert_eq!(crib.count("start"), 2);
+    crib.caller
+        .upstreams()
+        .restart(&crib.tenant.id, &"test".parse().unwrap())
+        .await;
+    assert_eq!(
+        text(&crib.run("echo", json!({"text": "n"})).await.unwrap().result),
+        "n"
+    );
+    assert_eq!(crib.count("start"), 3);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn nothing_starts_while_the_program_stops() {
+    let Some(crib) = Crib::new(&[]) else { return };
+    let pid = crib.text("pid").await;
+    crib.lifecycle.stop();
+    let error = crib.run("pid", json!({})).await.unwrap_err();
+    assert_eq!(error.code(), "SHUTTING_DOWN");
+    assert!(!error.spent());
+    assert!(crib.lifecycle.wait(Duration::from_secs(5)).await);
+    assert!(!runs(&pid));
 }

@@ -1,13 +1,14 @@
 //! Real MCP clients against the real program: they list, search, run `echo` of the everything
 //! server, get its content back, and are refused the same handle a second time.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use crate::program::{Folder, Program, clients_folder, finish, has_servers, root};
 
 /// Longest a client may take.
-const CLIENT_MAX: Duration = Duration::from_secs(60);
+const CLIENT_MAX: Duration = Duration::from_mins(1);
 
 fn client(program: &str, args: &[&str]) -> Option<Command> {
     let folder = clients_folder();
@@ -16,14 +17,14 @@ fn client(program: &str, args: &[&str]) -> Option<Command> {
         return None;
     }
     let script = root().join("tests/clients").join(program);
-    let is_python = program.ends_with(".py");
+    let is_python = Path::new(program).extension().is_some_and(|e| e == "py");
     let runtime = match is_python {
         true => folder.join("python/bin/python"),
         false => "node".into(),
     };
     let there = match is_python {
         true => runtime.is_file(),
-        false => folder.join("node_modules").is_dir(),
+        false => folder.join("npm/node_modules").is_dir(),
     };
     if !there {
         println!("skipped {program}: its runtime is not installed");

@@ -1,4 +1,4 @@
-"""An MCP server that says its secret on standard error and dies when a tool is called."""
+"""An MCP server that says its secret on standard error and dies, or says far too much."""
 import json
 import os
 import sys
@@ -14,6 +14,8 @@ for line in sys.stdin:
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "leaky", "version": "1"},
         }
+    elif method == "tools/call" and message["params"]["name"] == "say_much":
+        result = {"content": [{"type": "text", "text": "zebra " * 20_000}]}
     elif method == "tools/call":
         print("my token is", os.environ["LEAKY_TOKEN"], file=sys.stderr, flush=True)
         os._exit(3)

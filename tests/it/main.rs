@@ -3,12 +3,17 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test ends at the first surprise"
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test ends at the first surprise, says what it skips, and waits for other processes"
 )]
 
 mod program;
 mod call;
+mod hostile;
 mod remote;
+mod reference;
+mod soak;
 mod catalog;
 mod import;
 mod wire;
@@ -17,4 +22,6 @@ mod tenants;
 mod shutdown;
 mod clients;
 mod cli;
+mod refresh;
+mod quarantine;
 mod tidy;

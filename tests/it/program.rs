@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolcrib::config::Home;
 
 /// How long the program may take to serve, a cold model on a busy machine included.
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_mins(1);
 
 /// A data folder, with the fetched models of this machine where there are any.
 pub(crate) struct Folder(tempfile::TempDir);
@@ -154,10 +154,10 @@ impl Program {
         let start = Instant::now();
         loop {
             let log = self.log();
-            if let Some((_, rest)) = log.split_once(before) {
-                if let Some((address, _)) = rest.split_once(after) {
-                    return format!("http://{address}");
-                }
+            if let Some((_, rest)) = log.split_once(before)
+                && let Some((address, _)) = rest.split_once(after)
+            {
+                return format!("http://{address}");
             }
             let ended = self.child.try_wait().unwrap();
             assert!(
@@ -278,7 +278,6 @@ pub(crate) fn http() -> reqwest::Client {
 }
 
 /// Between two looks at a process, which no paused clock can stand for.
-#[expect(clippy::disallowed_methods, reason = "waits for another process")]
 pub(crate) fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }

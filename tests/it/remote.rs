@@ -8,11 +8,14 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use serde_json::{Value, json};
-use toolcrib::call::{CallerSide, UpstreamError, UpstreamOptions, Upstreams};
-use toolcrib::domain::{Launch, SecretSlot, Server, Tenant};
+use tokio_util::sync::CancellationToken;
+use toolcrib::call::{CallError, CallerSide, UpstreamError, UpstreamOptions};
+use toolcrib::domain::{Launch, SecretSlot, Server};
+use toolcrib::lifecycle::Lifecycle;
 
-use crate::call::{Crib, text};
+use crate::call::{Crib, request, text, until};
 
 /// How the remote server answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,12 +27,22 @@ enum Mode {
     Events,
     /// Its answer breaks off after the call was read.
     BreaksOff,
+    /// With HTTP 500.
+    Fails,
+    /// With HTTP 400 and the headers of the request.
+    Echoes,
+    /// With HTTP 429.
+    Limits,
+    /// With 40 MB.
+    Huge,
     /// With a redirect to another path of the same origin.
     RedirectWithin,
     /// With a redirect to another origin.
     RedirectAway,
     /// With HTTP 401.
     Unauthorized,
+    /// As a server of the modern era alone.
+    Modern,
     /// Knows no session after the first call.
     Forgetful,
     /// Never.
@@ -77,8 +90,21 @@ async fn answer(
         _ => {}
     }
     let message: Value = serde_json::from_str(&body).unwrap();
-    let id = message["id"].clone();
     let result = match message["method"].as_str().unwrap() {
+        "initialize" if mode == Mode::Modern => {
+            let error =
+                json!({"code": -32022, "message": "no", "data": {"supported": ["2026-07-28"]}});
+            let body = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+            let kind = [(header::CONTENT_TYPE, "application/json")];
+            return (StatusCode::BAD_REQUEST, kind, body.to_string()).into_response();
+        }
+        "server/discover" => json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }),
         "initialize" => {
             remote.initialized.fetch_add(1, Ordering::SeqCst);
             json!({
@@ -87,57 +113,99 @@ async fn answer(
                 "serverInfo": {"name": "remote", "version": "1"},
             })
         }
-        "tools/call" => {
-            let session = format!("session-{}", remote.initialized.load(Ordering::SeqCst));
-            let known = headers
-                .get("mcp-session-id")
-                .is_some_and(|given| *given == *session);
-            let calls = remote.calls.load(Ordering::SeqCst);
-            if mode == Mode::Forgetful && (!known || calls == 1 && session == "session-1") {
-                return StatusCode::NOT_FOUND.into_response();
-            }
-            remote.calls.fetch_add(1, Ordering::SeqCst);
-            match mode {
-                Mode::Silent => {
-                    tokio::time::sleep(Duration::from_secs(30)).await;
-                    json!({})
-                }
-                Mode::BreaksOff => {
-                    let part = futures::stream::iter([
-                        Ok("{\"jsonrpc\":\"2.0\","),
-                        Err(std::io::Error::other("broken")),
-                    ]);
-                    let kind = [(header::CONTENT_TYPE, "application/json")];
-                    return (kind, Body::from_stream(part)).into_response();
-                }
-                _ => json!({
-                    "content": [{"type": "text", "text": message["params"]["arguments"]["text"], "x": 1}],
-                    "unknown": {"kept": true},
-                }),
-            }
-        }
+        "tools/call" => match call(&remote, mode, &headers, &message).await {
+            Ok(result) => result,
+            Err(response) => return response,
+        },
         "notifications/cancelled" => {
             remote.cancelled.fetch_add(1, Ordering::SeqCst);
             return StatusCode::ACCEPTED.into_response();
         }
         _ => return StatusCode::ACCEPTED.into_response(),
     };
-    let session = format!("session-{}", remote.initialized.load(Ordering::SeqCst));
-    let reply = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
-    let (kind, reply) = match mode {
-        Mode::Events => {
-            let noise = json!({"jsonrpc": "2.0", "method": "notifications/message",
-                "params": {"level": "info", "data": "working"}});
-            let events = format!(": hello\n\ndata: {noise}\n\nevent: message\ndata: {reply}\n\n");
-            ("text/event-stream", events)
+    reply(
+        &remote,
+        mode,
+        &json!({"jsonrpc": "2.0", "id": message["id"], "result": result}),
+    )
+}
+
+/// The result of a call, or how it is answered instead.
+async fn call(
+    remote: &Remote,
+    mode: Mode,
+    headers: &HeaderMap,
+    message: &Value,
+) -> Result<Value, Response> {
+    let session = remote.session();
+    if mode == Mode::Modern {
+        assert_eq!(headers["mcp-protocol-version"], "2026-07-28");
+        assert_eq!(
+            (&headers["mcp-method"], &headers["mcp-name"]),
+            (&"tools/call".parse().unwrap(), &"echo".parse().unwrap())
+        );
+        let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+        assert_eq!(version, "2026-07-28");
+    }
+    let known = headers
+        .get("mcp-session-id")
+        .is_some_and(|given| *given == *session);
+    let calls = remote.calls.load(Ordering::SeqCst);
+    if mode == Mode::Forgetful && (!known || calls == 1 && session == "session-1") {
+        return Err(StatusCode::NOT_FOUND.into_response());
+    }
+    remote.calls.fetch_add(1, Ordering::SeqCst);
+    match mode {
+        Mode::Silent => tokio::time::sleep(Duration::from_secs(30)).await,
+        Mode::Fails => return Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
+        Mode::Echoes => {
+            let echo = format!("{headers:?} {}", headers["authorization"].to_str().unwrap());
+            return Err((StatusCode::BAD_REQUEST, echo).into_response());
         }
-        _ => ("application/json; charset=utf-8", reply),
+        Mode::Limits => return Err(StatusCode::TOO_MANY_REQUESTS.into_response()),
+        Mode::Huge => {
+            return Ok(json!({"content": [{"type": "text", "text": "x".repeat(40_000_000)}]}));
+        }
+        Mode::BreaksOff => {
+            let part = futures::stream::iter([
+                Ok("{\"jsonrpc\":\"2.0\","),
+                Err(std::io::Error::other("broken")),
+            ]);
+            let kind = [(header::CONTENT_TYPE, "application/json")];
+            return Err((kind, Body::from_stream(part)).into_response());
+        }
+        _ => {}
+    }
+    Ok(json!({
+        "content": [{"type": "text", "text": message["params"]["arguments"]["text"], "x": 1}],
+        "unknown": {"kept": true},
+    }))
+}
+
+fn reply(remote: &Remote, mode: Mode, message: &Value) -> Response {
+    let (kind, body) = if mode == Mode::Events {
+        let noise = json!({"jsonrpc": "2.0", "method": "notifications/message",
+            "params": {"level": "info", "data": "working"}});
+        let events = format!(": hello\n\ndata: {noise}\n\nevent: message\ndata: {message}\n\n");
+        ("text/event-stream", events)
+    } else {
+        ("application/json; charset=utf-8", message.to_string())
     };
     let headers = [
         (header::CONTENT_TYPE, kind.to_owned()),
-        (header::HeaderName::from_static("mcp-session-id"), session),
+        (
+            header::HeaderName::from_static("mcp-session-id"),
+            remote.session(),
+        ),
     ];
-    (headers, reply).into_response()
+    (headers, body).into_response()
+}
+
+impl Remote {
+    /// The session id of the last `initialize`.
+    fn session(&self) -> String {
+        format!("session-{}", self.initialized.load(Ordering::SeqCst))
+    }
 }
 
 /// Serves on a port of its own; the URL ends in `/mcp`.
@@ -149,7 +217,7 @@ async fn serve(mode: Mode) -> (Arc<Remote>, String) {
         .with_state(remote.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    Lifecycle::new().spawn(async move { axum::serve(listener, router).await });
     (remote, url)
 }
 
@@ -176,7 +244,7 @@ fn crib(url: &str, tune: impl FnOnce(&mut UpstreamOptions)) -> Crib {
 
 #[tokio::test]
 async fn a_remote_tool_runs_and_its_result_is_unchanged_as_json_and_as_events() {
-    for mode in [Mode::Json, Mode::Events, Mode::RedirectWithin] {
+    for mode in [Mode::Json, Mode::Events, Mode::RedirectWithin, Mode::Modern] {
         let (remote, url) = serve(mode).await;
         let crib = crib(&url, |_| {});
         let outcome = crib.run("echo", json!({"text": "hello"})).await.unwrap();
@@ -186,6 +254,243 @@ async fn a_remote_tool_runs_and_its_result_is_unchanged_as_json_and_as_events() 
         });
         assert_eq!(Value::Object(outcome.result), expected, "{mode:?}");
         assert_eq!(remote.calls.load(Ordering::SeqCst), 1);
+        crib.end().await;
+    }
+}
+
+fn upstream(error: CallError) -> UpstreamError {
+    match error {
+        CallError::Upstream { source, .. } => *source,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_origin_is_not_followed() {
+    let (elsewhere, away) = serve(Mode::Json).await;
+    let (remote, url) = serve(Mode::RedirectAway).await;
+    *remote.away.lock().unwrap() = away;
+    let crib = crib(&url, |_| {});
+    crib.values.set_secret("test.token", "canary-4711");
+    let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+    assert!(!error.spent());
+    match upstream(error) {
+        UpstreamError::Unavailable { reason, .. } => {
+            assert!(reason.contains("HTTP 307"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(elsewhere.headers.lock().unwrap().is_empty());
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn an_inside_address_is_not_connected_to() {
+    for url in [
+        "http://127.0.0.1:9/mcp",
+        "https://127.0.0.1:9/mcp",
+        "https://169.254.169.254/mcp",
+        "https://localhost:9/mcp",
+        "https://[::1]:9/mcp",
+        "http://example.com/mcp",
+    ] {
+        let crib = crib(url, |options| options.http_on_loopback = false);
+        let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+        assert_eq!(
+            (error.code(), error.spent()),
+            ("UPSTREAM_UNAVAILABLE", false),
+            "{url}"
+        );
+        match upstream(error) {
+            UpstreamError::Unavailable { reason, .. } => assert!(
+                reason.contains("not a public one") || reason.contains("is not https"),
+                "{url}: {reason}"
+            ),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_servers_own_headers_are_all_that_it_gets_and_errors_show_none() {
+    let (remote, url) = serve(Mode::Json).await;
+    let crib = crib(&url, |_| {});
+    crib.values.set_secret("test.token", "canary-4711");
+    crib.run("echo", json!({"text": "x"})).await.unwrap();
+    {
+        let seen = remote.headers.lock().unwrap();
+        let allowed = [
+            "authorization",
+            "accept",
+            "content-type",
+            "content-length",
+            "host",
+            "mcp-session-id",
+            "mcp-protocol-version",
+        ];
+        for headers in &*seen {
+            assert_eq!(headers["authorization"], "Bearer canary-4711");
+            for name in headers.keys() {
+                assert!(allowed.contains(&name.as_str()), "{name}");
+            }
+        }
+    }
+    *remote.mode.lock().unwrap() = Mode::Echoes;
+    let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+    let shown = format!("{error:?}");
+    assert!(
+        shown.contains("Bearer [secret]") && !shown.contains("canary"),
+        "{shown}"
+    );
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_answer_is_lost_is_unknown_and_not_sent_again() {
+    for mode in [Mode::BreaksOff, Mode::Fails, Mode::Huge] {
+        let (remote, url) = serve(mode).await;
+        let crib = crib(&url, |_| {});
+        let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+        assert_eq!(
+            (error.code(), error.spent()),
+            ("OUTCOME_UNKNOWN", true),
+            "{mode:?} {error:?}"
+        );
+        assert_eq!(remote.calls.load(Ordering::SeqCst), 1, "{mode:?}");
+        crib.end().await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_turned_away_is_not_unknown() {
+    let (remote, url) = serve(Mode::Json).await;
+    let crib = crib(&url, |_| {});
+    crib.run("echo", json!({"text": "x"})).await.unwrap();
+    for mode in [Mode::Limits, Mode::Unauthorized] {
+        *remote.mode.lock().unwrap() = mode;
+        let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+        assert_eq!(error.code(), "UPSTREAM_UNAVAILABLE", "{mode:?} {error:?}");
+    }
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_server_that_forgot_the_session_gets_a_new_one_and_the_call_once() {
+    let (remote, url) = serve(Mode::Forgetful).await;
+    let crib = crib(&url, |_| {});
+    for _ in 0..2 {
+        let outcome = crib.run("echo", json!({"text": "x"})).await.unwrap();
+        assert_eq!(text(&outcome.result), "x");
+    }
+    assert_eq!(remote.initialized.load(Ordering::SeqCst), 2);
+    assert_eq!(remote.calls.load(Ordering::SeqCst), 2);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_is_known_to_the_remote_server() {
+    let (remote, url) = serve(Mode::Silent).await;
+    let crib = crib(&url, |_| {});
+    let cancel = CancellationToken::new();
+    let side = CallerSide {
+        cancel: cancel.clone(),
+        ..CallerSide::default()
+    };
+    let call = request(&crib.mint(&["echo"]), "echo", json!({"text": "x"}));
+    let call = crib.caller.call(&crib.tenant, call, side);
+    let cancelling = async {
+        until("it is under way", || {
+            remote.calls.load(Ordering::SeqCst) == 1
+        })
+        .await;
+        cancel.cancel();
+    };
+    let (called, ()) = tokio::join!(call, cancelling);
+    assert!(matches!(
+        upstream(called.unwrap_err()),
+        UpstreamError::Cancelled { sent: true }
+    ));
+    until("the server hears of it", || {
+        remote.cancelled.load(Ordering::SeqCst) == 1
+    })
+    .await;
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_port_where_nobody_listens_is_unavailable_and_costs_no_handle() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    drop(listener);
+    let crib = crib(&url, |_| {});
+    let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+    assert_eq!(
+        (error.code(), error.spent()),
+        ("UPSTREAM_UNAVAILABLE", false),
+        "{error:?}"
+    );
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_and_says_nothing_is_given_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let crib = crib(&url, |options| {
+        options.connect_max = Duration::from_millis(300);
+    });
+    let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+    assert_eq!(
+        (error.code(), error.spent()),
+        ("UPSTREAM_TIMEOUT", false),
+        "{error:?}"
+    );
+    crib.end().await;
+}
+
+/// A real server of the protocol's own SDK, which speaks both eras.
+#[derive(Clone)]
+struct Sdk;
+
+impl rmcp::ServerHandler for Sdk {
+    fn get_info(&self) -> rmcp::model::ServerConfig {
+        let capabilities = rmcp::model::ServerCapabilities::builder()
+            .enable_tools()
+            .build();
+        rmcp::model::ServerConfig::new(capabilities)
+    }
+
+    async fn call_tool(
+        &self,
+        request: rmcp::model::CallToolRequestParams,
+        _context: rmcp::service::RequestContext<rmcp::RoleServer>,
+    ) -> Result<rmcp::model::CallToolResponse, rmcp::ErrorData> {
+        let text = request.arguments.unwrap_or_default()["text"].to_string();
+        let content = vec![rmcp::model::ContentBlock::text(text)];
+        Ok(rmcp::model::CallToolResult::success(content).into())
+    }
+}
+
+#[tokio::test]
+async fn servers_of_the_sdk_answer_with_sessions_and_without() {
+    for stateful in [true, false] {
+        let config = rmcp::transport::StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(stateful)
+            .with_json_response(!stateful);
+        let service = rmcp::transport::StreamableHttpService::new(
+            || Ok(Sdk),
+            Arc::new(LocalSessionManager::default()),
+            config,
+        );
+        let router = axum::Router::new().nest_service("/mcp", service);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        Lifecycle::new().spawn(async move { axum::serve(listener, router).await });
+        let crib = crib(&url, |_| {});
+        for _ in 0..3 {
+            let outcome = crib.run("echo", json!({"text": "sdk"})).await.unwrap();
+            assert_eq!(text(&outcome.result), "\"sdk\"");
+        }
         crib.end().await;
     }
 }

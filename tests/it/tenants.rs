@@ -42,6 +42,10 @@ license = "Apache-2.0"
 name = "leak_and_crash"
 description = "Leak the zebra token into standard error and crash."
 arguments = []
+[[tools]]
+name = "say_much"
+description = "Answer with far too many giraffes."
+arguments = []
 "#,
         script.display()
     );
@@ -168,6 +172,10 @@ async fn no_secret_is_in_any_log_error_metric_or_process_list() {
         .send()
         .await;
     let metrics = metrics.unwrap().text().await.unwrap();
+    // The log comes through a pipe of its own, a moment later.
+    while !program.log().contains("operation=\"run_tool\"") {
+        crate::program::pause();
+    }
     let log = program.log();
     let (_, secret) = key.split_once('.').unwrap();
     for (place, text) in [
@@ -183,9 +191,54 @@ async fn no_secret_is_in_any_log_error_metric_or_process_list() {
             "the query is in the {place}"
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_result_can_be_read_whole_by_its_tenant_alone() {
+    let folder = Folder::new();
+    add_leaky_server(&folder);
+    let a = key_of(&folder, &["tenant", "add", "a"]);
+    let b = key_of(&folder, &["tenant", "add", "b"]);
+    set_secret(&folder, "a", "canary");
+    let own = folder.path().join("own");
+    let settings = [
+        ("TOOLCRIB_MODEL__ENABLED", "false"),
+        ("TOOLCRIB_CATALOG__PATHS", own.to_str().unwrap()),
+    ];
+    let program = Program::start(&folder, &settings);
+    let found = program.search(Some(&a), "far too many giraffes").await;
+    let run = json!({ "capability_token": found["capability_token"], "tool_name": "say_much" });
+    let result = program.call(Some(&a), "run_tool", run).await;
+    let uri = result["_meta"]["toolcrib/truncated"]["resource"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(
-        log.contains("operation=\"run_tool\""),
-        "there is an audit event: {log}"
+        result["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .chars()
+            .count()
+            <= 45_000
+    );
+    let read = |key: String, page: usize| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read",
+            "params": { "uri": format!("{uri}?page={page}") } });
+        let request = program.post(Some(&key), &body).send();
+        async move { request.await.unwrap().json::<Value>().await.unwrap() }
+    };
+    let first = read(a.clone(), 0).await["result"]["contents"][0].clone();
+    let pages = first["_meta"]["toolcrib/pages"].as_u64().unwrap();
+    let mut whole = first["text"].as_str().unwrap().to_owned();
+    for page in 1..usize::try_from(pages).unwrap() {
+        let next = read(a.clone(), page).await;
+        whole += next["result"]["contents"][0]["text"].as_str().unwrap();
+    }
+    let whole: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(whole["content"][0]["text"], "zebra ".repeat(20_000));
+    assert!(
+        read(b, 0).await.get("error").is_some(),
+        "another tenant reads nothing"
     );
 }
 

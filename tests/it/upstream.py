@@ -34,10 +34,10 @@ def note(line):
             file.write(line + "\n")
 
 
-def child(code):
+def child(code, detached=False):
     """A process of our own that outlives us unless it is killed with us."""
     return subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, stdout=None, stderr=None
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, start_new_session=detached
     )
 
 
@@ -47,7 +47,10 @@ STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 def call(ident, params):
     name, arguments = params["name"], params.get("arguments", {})
     note(name)
-    if name == "echo":
+    if name == "mark":
+        note("mark:" + arguments["text"])
+        send_result(ident, text(arguments["text"]))
+    elif name == "echo":
         send_result(ident, text(str(arguments.get("text", ""))))
     elif name == "faithful":
         send_result(
@@ -82,6 +85,13 @@ def call(ident, params):
         send_result(ident, text(os.getcwd()))
     elif name == "grandchild":
         send_result(ident, text(str(child(STUBBORN).pid)))
+    elif name == "detached":
+        send_result(ident, text(str(child(STUBBORN, detached=True).pid)))
+    elif name == "escaped":
+        code = "import subprocess, sys\nprint(subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'], start_new_session=True).pid, file=open(sys.argv[1], 'w'))"
+        path = os.path.join(os.getcwd(), "escaped")
+        subprocess.run([sys.executable, "-c", code, path], stdin=subprocess.DEVNULL)
+        send_result(ident, text(open(path).read().strip()))
     elif name == "orphan":
         pid = child(STUBBORN).pid
         send_result(ident, text(str(pid)))

@@ -130,8 +130,7 @@ fn unmapped(address: IpAddr) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        [0, 0, 0, 0, 0, 0, high, low]
-        | [0, 0, 0, 0, 0, 0xffff, high, low]
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
         | [0x2002, high, low, ..] => v4(high, low),
@@ -166,4 +165,191 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let handed_out = (0x2000..0x4000).contains(&a);
     let reserved = matches!((a, b), (0x2001, 0xdb8 | 0..=0x1ff)) || a == 0x3fff;
     handed_out && !reserved
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every spelling of an inside address that the URL parser accepts, and some that it refuses.
+    const INSIDE: &[&str] = &[
+        "https://127.0.0.1/",
+        "https://127.1/",
+        "https://127.255.255.254/",
+        "https://2130706433/",
+        "https://0x7f000001/",
+        "https://0x7f.0.0.1/",
+        "https://0177.0.0.1/",
+        "https://017700000001/",
+        "https://0/",
+        "https://0.0.0.0/",
+        "https://0.1.2.3/",
+        "https://10.0.0.1/",
+        "https://10.255.255.255/",
+        "https://172.16.0.1/",
+        "https://172.31.255.255/",
+        "https://192.168.0.1/",
+        "https://192.168.255.255/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://2852039166/",
+        "https://0xa9fea9fe/",
+        "https://0251.0376.0251.0376/",
+        "https://169.254.170.2/",
+        "https://100.100.100.200/",
+        "https://100.64.0.1/",
+        "https://100.127.255.255/",
+        "https://168.63.129.16/",
+        "https://192.0.0.192/",
+        "https://192.0.2.1/",
+        "https://192.88.99.1/",
+        "https://198.18.0.1/",
+        "https://198.19.255.255/",
+        "https://198.51.100.1/",
+        "https://203.0.113.1/",
+        "https://224.0.0.1/",
+        "https://239.255.255.255/",
+        "https://240.0.0.1/",
+        "https://255.255.255.255/",
+        "https://[::1]/",
+        "https://[::]/",
+        "https://[0:0:0:0:0:0:0:1]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://[::ffff:7f00:1]/",
+        "https://[::ffff:169.254.169.254]/",
+        "https://[::ffff:a9fe:a9fe]/",
+        "https://[::ffff:0:127.0.0.1]/",
+        "https://[::127.0.0.1]/",
+        "https://[::10.0.0.1]/",
+        "https://[64:ff9b::127.0.0.1]/",
+        "https://[64:ff9b::a9fe:a9fe]/",
+        "https://[64:ff9b:1::1]/",
+        "https://[2002:7f00:1::]/",
+        "https://[2002:a9fe:a9fe::1]/",
+        "https://[2001:0:0:0:0:0:80ff:fffe]/",
+        "https://[2001:db8::1]/",
+        "https://[2001:2::1]/",
+        "https://[3fff::1]/",
+        "https://[fc00::1]/",
+        "https://[fd00:ec2::254]/",
+        "https://[fe80::1]/",
+        "https://[fec0::1]/",
+        "https://[ff02::1]/",
+        "https://[100::1]/",
+        "https://\u{ff11}\u{ff12}\u{ff17}.0.0.1/",
+        "https://127\u{3002}0\u{3002}0\u{3002}1/",
+    ];
+
+    #[test]
+    fn no_spelling_of_an_inside_address_is_connected_to() {
+        for url in INSIDE {
+            let refused = check_url(url, false).unwrap_err();
+            assert!(
+                matches!(refused, AddressError::NotPublic { .. }),
+                "{url}: {refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_schemes_and_shapes_are_refused() {
+        for url in [
+            "http://example.com/",
+            "http://93.184.215.14/",
+            "file:///etc/passwd",
+            "gopher://example.com/",
+            "ftp://example.com/",
+            "unix:/run/docker.sock",
+            "data:text/plain,x",
+            "https://user:password@example.com/",
+            "https://example.com@127.0.0.1/",
+            "https:///",
+            "//example.com/",
+            "example.com",
+            "",
+            "https://[::1",
+            "https://1.2.3.4.5/",
+            "https://256.1.1.1/",
+        ] {
+            assert!(check_url(url, false).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_allowed() {
+        for url in [
+            "https://example.com/mcp",
+            "https://example.com:8443/mcp?a=b",
+            "https://93.184.215.14/",
+            "https://100.63.255.255/",
+            "https://172.15.0.1/",
+            "https://172.32.0.1/",
+            "https://[2606:2800:21f:cb07:6820:80da:af6b:8b2c]/",
+            "https://[64:ff9b::8.8.8.8]/",
+        ] {
+            assert!(check_url(url, false).is_ok(), "{url}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_allowed_on_request_and_nothing_else_with_it() {
+        for url in [
+            "http://127.0.0.1:1/",
+            "http://localhost:1/",
+            "https://[::1]/",
+            "http://127.1/",
+        ] {
+            assert!(check_url(url, true).is_ok(), "{url}");
+        }
+        for url in [
+            "http://10.0.0.1/",
+            "https://169.254.169.254/",
+            "http://example.com/",
+            "https://[fd00::1]/",
+        ] {
+            assert!(check_url(url, true).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_name_with_one_inside_address_is_refused() {
+        let at = |text: &str| SocketAddr::new(text.parse().unwrap(), 0);
+        let mixed = [at("93.184.215.14"), at("127.0.0.1")];
+        assert!(check_addresses("rebind.example", &mixed).is_err());
+        assert!(check_addresses("rebind.example", &mixed[..1]).is_ok());
+        assert!(check_addresses("nothing.example", &[]).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_is_checked_when_it_is_looked_up() {
+        let name = || LOCALHOST.parse::<Name>().unwrap();
+        let refused = PublicOnly { loopback: false }.resolve(name()).await;
+        assert!(
+            refused
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("not a public one")
+        );
+        assert!(PublicOnly { loopback: true }.resolve(name()).await.is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics_and_no_inside_number_gets_through(text in "\\PC{0,40}", bits in any::<u32>()) {
+            let _refused_or_not = check_url(&text, true);
+            let address = Ipv4Addr::from(bits);
+            let allowed = is_public(IpAddr::V4(address));
+            for spelling in [
+                format!("https://{bits}/"),
+                format!("https://0x{bits:x}/"),
+                format!("https://0{bits:o}/"),
+                format!("https://[::ffff:{address}]/"),
+                format!("https://[64:ff9b::{address}]/"),
+            ] {
+                prop_assert_eq!(check_url(&spelling, false).is_ok(), allowed, "{}", spelling);
+            }
+        }
+    }
 }

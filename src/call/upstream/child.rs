@@ -11,10 +11,13 @@ use secrecy::ExposeSecret;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::call::resolve::{Resolved, Target};
+use crate::call::upstream::family::Family;
 use crate::call::upstream::{UpstreamOptions, installed, limits};
 
 /// How often a group that was asked to stop is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long killed processes may take to go.
+const KILLED_MAX: Duration = Duration::from_millis(500);
 /// How long a child may take to end by itself once its input has ended.
 const END_OF_INPUT: Duration = Duration::from_millis(500);
 
@@ -44,7 +47,10 @@ impl Process {
         };
         let (program, args) = match installed::find(command, args, &options.installed) {
             Some((program, args)) => (program.into_os_string(), args),
-            None => (OsString::from(command), args.clone()),
+            None => (
+                OsString::from(command),
+                installed::apart(command, args, &options.workspaces),
+            ),
         };
         let mut command = Command::new(program);
         command
@@ -96,22 +102,27 @@ impl Process {
     /// Ends the child and all of its group: by end of input, else by TERM, else by KILL. The
     /// caller has closed its input.
     pub(super) async fn stop(mut self, kill_after: Duration) -> Option<ExitStatus> {
+        // Reading the list of processes takes milliseconds.
+        let group = self.group;
+        let looking = tokio::task::spawn_blocking(move || group.map(Family::of));
+        let family = looking.await.ok().flatten().unwrap_or_default();
         let polite = tokio::time::timeout(END_OF_INPUT, self.child.wait()).await;
         let mut status = polite.ok().and_then(Result::ok);
         self.signal(Signal::SIGTERM);
-        let gone = async {
+        let ending = async {
             if status.is_none() {
                 status = self.child.wait().await.ok();
             }
-            while self.group.is_some_and(|group| killpg(group, None).is_ok()) {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
+            group_gone(group).await;
         };
-        let _killed_below = tokio::time::timeout(kill_after, gone).await;
+        let _killed_below = tokio::time::timeout(kill_after, ending).await;
         self.signal(Signal::SIGKILL);
+        family.kill();
         if status.is_none() {
             status = self.child.wait().await.ok();
         }
+        // What is killed takes a moment to go; what nobody collects never does.
+        let _uncollected = tokio::time::timeout(KILLED_MAX, group_gone(group)).await;
         self.group = None;
         status
     }
@@ -121,6 +132,13 @@ impl Process {
             // The group may be gone already, which is what is wanted.
             let _gone = killpg(group, signal);
         }
+    }
+}
+
+/// Resolves when no process of a group is left.
+async fn group_gone(group: Option<Pid>) {
+    while group.is_some_and(|group| killpg(group, None).is_ok()) {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

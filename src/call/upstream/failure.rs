@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::model::ErrorData;
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::DynamicTransportError;
-use rmcp::transport::streamable_http_client::HttpStatusError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::domain::clean_line;
 
@@ -71,11 +71,16 @@ pub(super) fn reason_of(error: &ClientInitializeError) -> String {
     }
 }
 
-/// An error and its causes, on one line, without the URLs that reqwest adds.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes, on one line.
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
+        // rmcp prints this cause and does not hand it on.
+        if let Some(StreamableHttpError::Client(cause)) = error.downcast_ref::<HttpFailure>() {
+            next = Some(cause);
+            continue;
+        }
         let text = error.to_string();
         if parts.last().is_none_or(|last| !last.contains(&text)) {
             parts.push(text);
@@ -85,16 +90,13 @@ pub(super) fn chain(error: &dyn std::error::Error) -> String {
     clean_line(&parts.join(": "), REASON_CHARS_MAX)
 }
 
-/// Whether a failed POST reached the server: only a connection that was never made, or an HTTP
-/// error in answer, says that the tool did not run.
+/// Whether a failed POST may have run the tool. It has not when no connection was made, or when the
+/// server's answer says so; a server error or a broken connection says nothing.
 pub(super) fn unsent_or_lost(error: &DynamicTransportError) -> RequestFailure {
     let reason = chain(&*error.error);
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&*error.error);
     while let Some(error) = next {
-        let refused = error
-            .downcast_ref::<reqwest::Error>()
-            .is_some_and(reqwest::Error::is_connect);
-        if refused || error.is::<HttpStatusError>() || reason.contains("HTTP 4") {
+        if error.downcast_ref::<HttpFailure>().is_some_and(not_run) {
             return RequestFailure::Unsent(reason);
         }
         next = error.source();
@@ -102,5 +104,23 @@ pub(super) fn unsent_or_lost(error: &DynamicTransportError) -> RequestFailure {
     RequestFailure::Lost {
         reason,
         crashed: false,
+    }
+}
+
+type HttpFailure = StreamableHttpError<reqwest::Error>;
+
+fn not_run(error: &HttpFailure) -> bool {
+    match error {
+        StreamableHttpError::Client(error) => error.is_connect(),
+        // Refused by a limit, or by a server that is not ready.
+        StreamableHttpError::HttpStatus(error) => matches!(error.status, 429 | 503),
+        StreamableHttpError::UnexpectedServerResponse(text) => {
+            text.starts_with("HTTP 3") || text.starts_with("HTTP 4")
+        }
+        StreamableHttpError::SessionExpired
+        | StreamableHttpError::ReinitializationFailed(_)
+        | StreamableHttpError::AuthRequired(_)
+        | StreamableHttpError::InsufficientScope(_) => true,
+        _ => false,
     }
 }

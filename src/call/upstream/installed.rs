@@ -32,6 +32,16 @@ fn program(folder: &Path, key: &str) -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
+/// The arguments for a package runner that has to be used.
+///
+/// `npx` prefers what it finds under the current directory, which is the tenant's workspace: a tool
+/// that writes files could plant a package, or an `.npmrc`, and have it run. It is told to look at
+/// `apart` instead, where no tool writes. `uvx` reads no configuration of the current directory.
+pub(super) fn apart(command: &str, args: &[String], apart: &Path) -> Vec<String> {
+    let prefix = (command == "npx").then(|| format!("--prefix={}", apart.display()));
+    prefix.into_iter().chain(args.iter().cloned()).collect()
+}
+
 /// `-y PKG@VERSION ..` or `-y --package=PKG@VERSION BIN ..`.
 fn npx(args: &[String]) -> Option<(String, Vec<String>)> {
     let mut package: Option<&str> = None;
@@ -75,4 +85,72 @@ fn uvx(args: &[String]) -> Option<(String, Vec<String>)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_package_and_its_arguments_are_read_out_of_a_runner() {
+        let check = |command: &str, args: &str, expected: Option<(&str, &str)>| {
+            let found = match command {
+                "npx" => npx(&words(args)),
+                _ => uvx(&words(args)),
+            };
+            let expected = expected.map(|(key, rest)| (key.to_owned(), words(rest)));
+            assert_eq!(found, expected, "{command} {args}");
+        };
+        check(
+            "npx",
+            "-y @a/b@1.2 stdio -y",
+            Some(("npm:@a/b@1.2", "stdio -y")),
+        );
+        check("npx", "--yes --package=b@1 tool x", Some(("npm:b@1", "x")));
+        check("npx", "-y -p b@1 tool", Some(("npm:b@1", "")));
+        check("npx", "-y", None);
+        check("npx", "--eval code", None);
+        check("uvx", "a@1.2 --flag", Some(("pypi:a@1.2", "--flag")));
+        check(
+            "uvx",
+            "--from a==1.2 tool --flag",
+            Some(("pypi:a@1.2", "--flag")),
+        );
+        check(
+            "uvx",
+            "--with mcp<2 --python 3.11 a@1",
+            Some(("pypi:a@1", "")),
+        );
+        check("uvx", "--from=a==1 tool", Some(("pypi:a@1", "")));
+        check("uvx", "--index-url http://x a@1", None);
+    }
+
+    #[test]
+    fn a_runner_does_not_look_into_the_workspace() {
+        let args = words("-y a@1");
+        let given = apart("npx", &args, Path::new("/data/workspaces"));
+        assert_eq!(given, words("--prefix=/data/workspaces -y a@1"));
+        assert_eq!(apart("uvx", &args, Path::new("/data")), args);
+    }
+
+    #[test]
+    fn an_installed_package_is_started_directly() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        std::fs::write(folder.path().join("bin/tool"), "").unwrap();
+        let installed =
+            r#"{"npm:a@1": {"command": "bin/tool"}, "npm:b@1": {"command": "bin/gone"}}"#;
+        std::fs::write(folder.path().join("installed.json"), installed).unwrap();
+        let folders = [PathBuf::from("/nowhere"), folder.path().to_owned()];
+        let (program, args) = find("npx", &words("-y a@1 x"), &folders).unwrap();
+        assert_eq!(program, folder.path().join("bin/tool"));
+        assert_eq!(args, ["x"]);
+        assert_eq!(find("npx", &words("-y a@2"), &folders), None);
+        assert_eq!(find("npx", &words("-y b@1"), &folders), None);
+        assert_eq!(find("node", &words("-y a@1"), &folders), None);
+    }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
+use tracing::warn;
 
 use crate::call::CallerSide;
 use crate::call::upstream::failure::RequestFailure;
-use crate::call::upstream::session::{CallLimits, Session};
+use crate::call::upstream::session::{CallLimits, Held};
 use crate::call::upstream::slot::Slot;
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
@@ -21,7 +22,7 @@ const TOOLS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(super) pool: Arc<Pool>,
-    pub(super) session: Arc<Session>,
+    pub(super) session: Held,
     pub(super) slot: Arc<Slot>,
     pub(super) server: ServerName,
     pub(super) started: Instant,
@@ -29,6 +30,20 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// Looks a last time before the handle is taken: a session that has ended meanwhile must not
+    /// cost it.
+    pub(crate) fn check(&self) -> Result<(), UpstreamError> {
+        if self.session.is_open() {
+            return Ok(());
+        }
+        Err(UpstreamError::Crashed {
+            server: self.server.clone(),
+            reason: "it ended before the call was sent".to_owned(),
+            stderr: self.session.stderr_tail(),
+            sent: false,
+        })
+    }
+
     /// Sends a call and waits for its result. From here on nothing is sent twice.
     pub(crate) async fn call(
         &self,
@@ -45,11 +60,8 @@ impl Lease {
                 Ok(result)
             }
             Ok(_other) => {
-                self.slot.fail();
-                Err(UpstreamError::OutcomeUnknown {
-                    server: self.server.clone(),
-                    reason: "its answer is not an object".to_owned(),
-                })
+                let reason = "its answer is not an object".to_owned();
+                Err(self.describe(RequestFailure::Unreadable(reason)))
             }
             Err(RequestFailure::Refused(error)) => {
                 self.slot.succeed();
@@ -103,10 +115,16 @@ impl Lease {
     fn describe(&self, failure: RequestFailure) -> UpstreamError {
         let (server, sent) = (self.server.clone(), true);
         let stderr = self.session.stderr_tail();
-        if !matches!(
-            failure,
-            RequestFailure::Cancelled | RequestFailure::Refused(_)
-        ) {
+        let counts = match &failure {
+            // All calls of a session are lost with it: that is one failure.
+            RequestFailure::Lost { .. } => self.session.lost_first(),
+            RequestFailure::Timeout(_) | RequestFailure::Unsent(_) => true,
+            RequestFailure::Unreadable(_)
+            | RequestFailure::Refused(_)
+            | RequestFailure::Cancelled => false,
+        };
+        if counts {
+            warn!(server = %self.server, "upstream call gave no result");
             self.slot.fail();
         }
         match failure {
@@ -126,30 +144,27 @@ impl Lease {
                 sent,
             },
             RequestFailure::Lost { reason, .. } | RequestFailure::Unreadable(reason) => {
-                UpstreamError::OutcomeUnknown { server, reason }
+                UpstreamError::OutcomeUnknown {
+                    server,
+                    reason: self.session.mask(&reason),
+                }
             }
             RequestFailure::Unsent(reason) => UpstreamError::Unavailable {
                 server,
-                reason,
+                reason: self.session.mask(&reason),
                 stderr,
                 sent,
                 retry_after: None,
             },
             RequestFailure::Refused(error) => UpstreamError::Unavailable {
                 server,
-                reason: format!("it refused: {}", error.message),
+                reason: self.session.mask(&format!("it refused: {}", error.message)),
                 stderr,
                 sent,
                 retry_after: None,
             },
             RequestFailure::Cancelled => UpstreamError::Cancelled { sent },
         }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.session.release();
     }
 }
 

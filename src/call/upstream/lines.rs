@@ -1,7 +1,7 @@
 //! JSON-RPC over a child's standard streams, one message a line.
 //!
-//! rmcp's own transport drops a line over its limit without a word, and the call that waits for it
-//! ends by its deadline only. Here the call gets an error at once.
+//! rmcp's own transport drops a line that is too long or no JSON without a word, and the call that
+//! waits for it ends by its deadline only. Here the call gets an error at once.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::call::upstream::tap::Tap;
 
 /// Of a line over the limit this much is kept at both ends, to find its id.
 const ENDS_BYTES: usize = 256;
-/// Marks the error of a message over the limit, for the session that reads it.
-pub(super) const TOO_LARGE: ErrorCode = ErrorCode(-31_001);
+/// Marks the error that stands for an answer that was not read, for the session that gets it.
+pub(super) const UNREAD: ErrorCode = ErrorCode(-31_001);
 
 /// Where messages are written; nothing once closed.
 type Writer<W> = Arc<Mutex<Option<W>>>;
@@ -75,9 +75,14 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     fn take_message(&mut self) -> Option<ServerJsonRpcMessage> {
         let bytes = std::mem::take(&mut self.bytes);
         let message = if self.bytes_max < bytes {
-            too_large(&self.line, bytes, self.bytes_max)
+            let why = format!(
+                "the answer has {bytes} bytes, over the limit of {}",
+                self.bytes_max
+            );
+            unread(&self.line, why)
         } else {
-            self.tap.incoming(&self.line)
+            let broken = || unread(&self.line, "the answer is no valid JSON".to_owned());
+            self.tap.incoming(&self.line).or_else(broken)
         };
         // One huge line must not keep its memory for the life of the session.
         self.line = Vec::new();
@@ -136,15 +141,14 @@ fn keep_ends(line: &mut Vec<u8>) {
     }
 }
 
-/// An error in place of a message that was not read, when it says whose answer it is.
-fn too_large(ends: &[u8], bytes: usize, bytes_max: usize) -> Option<ServerJsonRpcMessage> {
-    let head = ends.get(..ENDS_BYTES).unwrap_or(ends);
-    let tail = ends
-        .get(ends.len().saturating_sub(ENDS_BYTES)..)
-        .unwrap_or(ends);
+/// An error in place of an answer that cannot be read, when it says whose answer it is.
+fn unread(line: &[u8], why: String) -> Option<ServerJsonRpcMessage> {
+    let head = line.get(..ENDS_BYTES).unwrap_or(line);
+    let tail = line
+        .get(line.len().saturating_sub(ENDS_BYTES)..)
+        .unwrap_or(line);
     let id = id_at_head(head).or_else(|| id_at_tail(tail))?;
-    let text = format!("the answer has {bytes} bytes, over the limit of {bytes_max}");
-    let error = ErrorData::new(TOO_LARGE, text, None);
+    let error = ErrorData::new(UNREAD, why, None);
     Some(JsonRpcMessage::error(error, Some(RequestId::Number(id))))
 }
 
@@ -181,4 +185,77 @@ fn number(bytes: &[u8]) -> Option<(i64, &[u8])> {
         .unwrap_or(bytes.len());
     let digits = str::from_utf8(bytes.get(..end)?).ok()?;
     Some((digits.parse().ok()?, bytes.get(end..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_read_says_whose_it_is() {
+        let check = |line: &str, expected: Option<i64>| {
+            let found = unread(line.as_bytes(), String::new());
+            let id = found.and_then(|message| match message {
+                JsonRpcMessage::Error(error) => error.id,
+                _ => None,
+            });
+            assert_eq!(id, expected.map(RequestId::Number), "{line}");
+        };
+        check(r#"{"jsonrpc":"2.0","id":5,"result":{"a":NaN}}"#, Some(5));
+        check(r#"{"jsonrpc": "2.0", "id": 12, "result": NaN}"#, Some(12));
+        check(
+            r#"{"result":{"id":3,"a":NaN},"jsonrpc":"2.0","id":7}"#,
+            Some(7),
+        );
+        check(
+            r#"{"result":{"id":3,"a":NaN},"id":7,"jsonrpc":"2.0"}"#,
+            Some(7),
+        );
+        check(r#"{"result":{"id":3,"a":NaN},"more":1}"#, None);
+        check(r#"{"id":5,"method":"ping"}"#, None);
+        check(r#"{"id":99999999999999999999,"result":1}"#, None);
+    }
+
+    async fn next_response<R, W>(lines: &mut Lines<R, W>) -> Option<ServerJsonRpcMessage>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        loop {
+            let message = lines.receive().await?;
+            if matches!(message, JsonRpcMessage::Response(_)) {
+                return Some(message);
+            }
+        }
+    }
+
+    /// Whatever comes before it, in whatever pieces, a good message is read, and no more than the
+    /// limit is kept.
+    #[tokio::test]
+    async fn a_message_is_read_behind_any_noise() {
+        let mut rng = StdRng::seed_from_u64(7);
+        for _ in 0..200 {
+            let noise: Vec<u8> = (0..rng.random_range(0..3_000))
+                .map(|_| rng.random())
+                .collect();
+            let good = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+            let all = [noise.as_slice(), b"\n", good.as_bytes(), b"\n"].concat();
+            let (mut far, near) = tokio::io::duplex(rng.random_range(1..200));
+            let (read, write) = tokio::io::split(near);
+            let mut lines = Lines::new(read, write, 1_000, Arc::default());
+            let writing = async move {
+                far.write_all(&all).await.unwrap();
+                far
+            };
+            let reading = next_response(&mut lines);
+            let (_far, last) = tokio::join!(writing, reading);
+            assert!(
+                matches!(last, Some(JsonRpcMessage::Response(_))),
+                "{last:?}"
+            );
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! One running session with an upstream: from its start to the last of its processes.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::upstream::failure::{RequestFailure, unsent_or_lost};
-use crate::call::upstream::lines::TOO_LARGE;
+use crate::call::upstream::lines::UNREAD;
 use crate::call::upstream::stderr::Stderr;
 use crate::call::upstream::tap::{ProgressTo, Tap};
 use crate::call::{CallerSide, Progress};
@@ -50,6 +51,9 @@ pub(super) struct Session {
     /// A place for each call at one time.
     pub(super) places: Arc<Semaphore>,
     used: Mutex<Instant>,
+    /// Whether its loss was counted.
+    counted: AtomicBool,
+    lifecycle: Lifecycle,
 }
 
 /// What a new session is made of.
@@ -58,7 +62,9 @@ pub(super) struct Parts {
     pub(super) tap: Arc<Tap>,
     pub(super) stderr: Arc<Stderr>,
     pub(super) end: watch::Receiver<Option<String>>,
+    pub(super) gone: CancellationToken,
     pub(super) child: bool,
+    pub(super) lifecycle: Lifecycle,
 }
 
 impl Session {
@@ -70,12 +76,14 @@ impl Session {
             stderr: parts.stderr,
             end: parts.end,
             closing: CancellationToken::new(),
-            gone: CancellationToken::new(),
+            gone: parts.gone,
             child: parts.child,
+            lifecycle: parts.lifecycle,
             fingerprint,
             held: AtomicUsize::new(0),
             places: Arc::new(Semaphore::new(calls_max)),
             used: Mutex::new(Instant::now()),
+            counted: AtomicBool::new(false),
         }
     }
 
@@ -86,18 +94,18 @@ impl Session {
             && !self.peer.is_transport_closed()
     }
 
-    /// Holds it for one call, unless it is about to end. The holder releases it.
-    pub(super) fn hold(&self) -> bool {
+    /// Holds it for one call, unless it is about to end.
+    pub(super) fn hold(self: &Arc<Self>) -> Option<Held> {
         let more = |held: usize| (held < RETIRED).then_some(held + 1);
-        self.is_open()
+        let held = self.is_open()
             && self
                 .held
                 .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
-                .is_ok()
+                .is_ok();
+        held.then(|| Held(self.clone()))
     }
 
-    /// Undoes one [`Session::hold`].
-    pub(super) fn release(&self) {
+    fn release(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if self.held.fetch_sub(1, Ordering::AcqRel) == RETIRED + 1 {
             self.close();
@@ -146,6 +154,17 @@ impl Session {
     /// What its child wrote to standard error last, masked.
     pub(super) fn stderr_tail(&self) -> String {
         self.stderr.tail()
+    }
+
+    /// Whether a lost call is the first of this child to be told. Connections are not children:
+    /// each loss there is one of its own.
+    pub(super) fn lost_first(&self) -> bool {
+        !(self.child && self.counted.swap(true, Ordering::AcqRel))
+    }
+
+    /// The text without the session's secrets.
+    pub(super) fn mask(&self, text: &str) -> String {
+        self.stderr.mask(text)
     }
 
     /// How long nobody has held it.
@@ -226,7 +245,11 @@ impl Session {
         let Ok(handle) = sent.await else {
             return Err(self.lost().await);
         };
-        let mut waiting = Waiting::new(handle, self.tap.clone());
+        let mut waiting = Waiting {
+            handle: Some(handle),
+            tap: self.tap.clone(),
+            lifecycle: self.lifecycle.clone(),
+        };
         let last = limits.last;
         let mut silence = limits.first;
         let answer = loop {
@@ -261,7 +284,7 @@ impl Session {
         match answer {
             Ok(result) => Tap::open(result)
                 .ok_or_else(|| RequestFailure::Unreadable("its answer is no JSON".to_owned())),
-            Err(ServiceError::McpError(error)) if error.code == TOO_LARGE => {
+            Err(ServiceError::McpError(error)) if error.code == UNREAD => {
                 Err(RequestFailure::Unreadable(error.message.into_owned()))
             }
             Err(ServiceError::McpError(error)) => Err(RequestFailure::Refused(error)),
@@ -284,6 +307,24 @@ impl Session {
     }
 }
 
+/// A session that does not end by itself while this lives.
+#[derive(Debug)]
+pub(super) struct Held(Arc<Session>);
+
+impl Deref for Held {
+    type Target = Session;
+
+    fn deref(&self) -> &Session {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
 /// When a request has taken too long.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallLimits {
@@ -301,16 +342,10 @@ pub(super) struct CallLimits {
 struct Waiting {
     handle: Option<RequestHandle<RoleClient>>,
     tap: Arc<Tap>,
+    lifecycle: Lifecycle,
 }
 
 impl Waiting {
-    fn new(handle: RequestHandle<RoleClient>, tap: Arc<Tap>) -> Self {
-        Self {
-            handle: Some(handle),
-            tap,
-        }
-    }
-
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
         match &mut self.handle {
             Some(handle) => (&mut handle.rx)
@@ -340,11 +375,11 @@ impl Drop for Waiting {
         let Some(handle) = self.finish() else {
             return;
         };
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(tokio::time::timeout(
-                CANCEL_MAX,
-                handle.cancel(Some("the caller went away".to_owned())),
-            ));
+        // Outside of a runtime there is nobody left to tell it.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            let notice = handle.cancel(Some("the caller went away".to_owned()));
+            self.lifecycle
+                .spawn(tokio::time::timeout(CANCEL_MAX, notice));
         }
     }
 }

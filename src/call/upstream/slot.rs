@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
+use tracing::{debug, warn};
 
 use crate::call::resolve::Resolved;
 use crate::call::upstream::breaker::Breaker;
-use crate::call::upstream::failure::StartFailure;
-use crate::call::upstream::session::Session;
+use crate::call::upstream::failure::{StartFailure, failure};
+use crate::call::upstream::session::{Held, Session};
 use crate::call::upstream::start::{Era, start};
 use crate::call::upstream::watch::Permits;
 use crate::call::upstream::{Pool, SessionStatus, UpstreamError};
@@ -57,13 +58,13 @@ impl Drop for Waiter<'_> {
 }
 
 impl Slot {
-    /// An open session, held for the caller, who must release it.
+    /// An open session, held for the caller.
     pub(super) async fn session(
         self: &Arc<Self>,
         pool: &Arc<Pool>,
         tenant: &TenantId,
         resolved: Resolved,
-    ) -> Result<Arc<Session>, UpstreamError> {
+    ) -> Result<Held, UpstreamError> {
         let asked = Instant::now();
         let ahead = self.waiting.fetch_add(1, Ordering::AcqRel);
         let _waiter = Waiter(&self.waiting);
@@ -76,17 +77,12 @@ impl Slot {
         let place = self.session.clone().lock_owned().await;
         if let Some(session) = place.as_ref()
             && session.fingerprint == resolved.fingerprint
-            && session.hold()
+            && let Some(held) = session.hold()
         {
-            return Ok(session.clone());
+            return Ok(held);
         }
         self.check(&resolved, asked)?;
-        let session = self.start(pool, tenant, resolved, place).await?;
-        if session.hold() {
-            Ok(session)
-        } else {
-            Err(UpstreamError::ShuttingDown)
-        }
+        self.start(pool, tenant, resolved, place).await
     }
 
     /// Whether a start may be tried now.
@@ -129,7 +125,7 @@ impl Slot {
         tenant: &TenantId,
         resolved: Resolved,
         mut place: OwnedMutexGuard<Option<Arc<Session>>>,
-    ) -> Result<Arc<Session>, UpstreamError> {
+    ) -> Result<Held, UpstreamError> {
         if let Some(old) = place.take() {
             // Its calls end in their own time.
             old.retire();
@@ -139,16 +135,34 @@ impl Slot {
         let server = resolved.server.clone();
         let lifecycle = pool.lifecycle.clone();
         let started = lifecycle.spawn(async move {
-            let started = slot.try_eras(&pool, &resolved, permits).await;
+            let started = tokio::select! {
+                started = slot.try_eras(&pool, &resolved, permits) => started,
+                // A process that is dropped while it starts is killed with its group.
+                () = pool.closed.cancelled() => Err(failure("it was closed".to_owned())),
+                () = pool.lifecycle.cancelled() => Err(failure("it was closed".to_owned())),
+            };
             let mut state = slot.state();
             match started {
                 Ok(session) => {
+                    debug!(server = %resolved.server, "started upstream session");
                     state.failed = None;
                     state.current = Some(session.clone());
-                    *place = Some(session.clone());
-                    Ok(session)
+                    let held = session.hold();
+                    *place = Some(session);
+                    // One that has ended in this moment is told as what it is.
+                    held.ok_or_else(|| Failed {
+                        reason: "it ended as soon as it had started".to_owned(),
+                        stderr: String::new(),
+                        timed_out: false,
+                        after: Duration::ZERO,
+                    })
                 }
                 Err(failure) => {
+                    warn!(
+                        server = %resolved.server,
+                        reason = %failure.reason,
+                        "upstream session did not start"
+                    );
                     let failed = Failed {
                         reason: failure.reason,
                         stderr: failure.stderr,
@@ -163,7 +177,7 @@ impl Slot {
             }
         });
         match started.await {
-            Ok(Ok(session)) => Ok(session),
+            Ok(Ok(held)) => Ok(held),
             Ok(Err(failed)) => Err(unavailable(&server, failed, None)),
             Err(_ended) => Err(UpstreamError::ShuttingDown),
         }
@@ -232,6 +246,18 @@ impl Slot {
     pub(super) fn idle(&self) -> Option<Duration> {
         let current = self.state().current.clone()?;
         (current.is_open() && current.is_free()).then(|| current.idle())
+    }
+
+    /// Lets go of a session that has ended, and says whether anything is left to remember.
+    pub(super) fn tidy(&self) -> bool {
+        let Ok(mut place) = self.session.try_lock() else {
+            return true;
+        };
+        place.take_if(|session| !session.is_open());
+        let mut state = self.state();
+        state.current.take_if(|session| !session.is_open());
+        let paused = state.breaker.open_for(Instant::now()).is_some();
+        place.is_some() || state.current.is_some() || paused || state.era == Era::Modern
     }
 
     /// How it is, unless it was never used.

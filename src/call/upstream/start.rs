@@ -11,13 +11,14 @@ use rmcp::service::{
 use rmcp::transport::IntoTransport;
 use secrecy::SecretString;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::call::resolve::{Resolved, Target};
 use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
 use crate::call::upstream::session::{Parts, Session};
-use crate::call::upstream::stderr::Stderr;
+use crate::call::upstream::stderr::{Stderr, mask};
 use crate::call::upstream::tap::{Client, Tap};
 use crate::call::upstream::watch::{Permits, Watched};
 use crate::call::upstream::{Pool, http};
@@ -34,8 +35,22 @@ pub(super) enum Era {
     Modern,
 }
 
-/// Starts a session. `permits` are given back when the last process is gone.
+/// Starts a session, in `era`. `permits` are given back when its last process is gone. Secrets are
+/// masked in what is said of a failure.
 pub(super) async fn start(
+    resolved: &Resolved,
+    pool: &Pool,
+    era: Era,
+    permits: Arc<Permits>,
+) -> Result<Arc<Session>, StartFailure> {
+    let started = try_start(resolved, pool, era, permits).await;
+    started.map_err(|failure| StartFailure {
+        reason: mask(&failure.reason, &resolved.secrets),
+        ..failure
+    })
+}
+
+async fn try_start(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
@@ -43,9 +58,13 @@ pub(super) async fn start(
 ) -> Result<Arc<Session>, StartFailure> {
     let tap = Arc::new(Tap::default());
     let stderr = Arc::new(Stderr::new(resolved.secrets.clone()));
+    // Cancelled when nothing of the session is left, or when it does not start.
+    let gone = CancellationToken::new();
+    let not_started = gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
         Target::Child { .. } => {
-            let (service, process) = start_child(resolved, pool, era, (&tap, &stderr)).await?;
+            let shared = (&tap, &stderr, &gone);
+            let (service, process) = start_child(resolved, pool, era, shared).await?;
             (service, Some(process))
         }
         Target::Remote { url, headers } => (connect(url, headers, pool, (era, &tap)).await?, None),
@@ -60,7 +79,9 @@ pub(super) async fn start(
             tap,
             stderr,
             end,
+            gone: not_started.disarm(),
             child,
+            lifecycle: pool.lifecycle.clone(),
         },
         resolved.fingerprint,
         places,
@@ -74,6 +95,7 @@ pub(super) async fn start(
         permits,
         kill_after: pool.options.kill_after,
         idle_max: pool.options.idle_max,
+        closed: pool.closed.clone(),
     };
     let lifecycle = pool.lifecycle.clone();
     pool.lifecycle.spawn(watched.until_the_end(lifecycle));
@@ -84,14 +106,19 @@ async fn start_child(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    (tap, stderr): (&Arc<Tap>, &Arc<Stderr>),
+    (tap, stderr, gone): (&Arc<Tap>, &Arc<Stderr>, &CancellationToken),
 ) -> Result<(Service, Process), StartFailure> {
     let options = &pool.options;
     let (mut process, streams) = Process::start(resolved, options)
         .map_err(|error| failure(format!("it cannot be started: {error}")))?;
-    let reader = stderr.clone();
-    pool.lifecycle
-        .spawn(async move { reader.read(streams.stderr).await });
+    let (reader, gone) = (stderr.clone(), gone.clone());
+    pool.lifecycle.spawn(async move {
+        // A process that has escaped may hold the stream open for ever.
+        tokio::select! {
+            () = reader.read(streams.stderr) => {}
+            () = gone.cancelled() => {}
+        }
+    });
     let bytes_max = options.message_bytes_max;
     let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, tap.clone());
     let client = Client { tap: tap.clone() };

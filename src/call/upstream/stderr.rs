@@ -48,13 +48,18 @@ impl Stderr {
         kept.drain(..surplus);
     }
 
+    /// The text without the session's secrets.
+    pub(super) fn mask(&self, text: &str) -> String {
+        mask(text, &self.secrets)
+    }
+
     /// The end of it, masked and safe to print.
     pub(super) fn tail(&self) -> String {
         let bytes: Vec<u8> = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.iter().copied().collect()
         };
-        let masked = mask(&String::from_utf8_lossy(&bytes), &self.secrets);
+        let masked = self.mask(&String::from_utf8_lossy(&bytes));
         let characters = masked.chars().count();
         let end: String = masked
             .chars()
@@ -74,4 +79,23 @@ pub(super) fn mask(text: &str, secrets: &[SecretString]) -> String {
         }
     }
     masked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_words_are_kept_and_secrets_are_not() {
+        let stderr = Stderr::new(vec!["hunter22".into(), "abc".into()]);
+        let text = format!(
+            "{}\nlogin with hunter22 at abc\u{1b}[31m!\n",
+            "x".repeat(200_000)
+        );
+        stderr.read(text.as_bytes()).await;
+        let tail = stderr.tail();
+        assert!(tail.ends_with("login with [secret] at abc!"), "{tail}");
+        assert!(tail.chars().count() <= SHOWN_CHARS_MAX);
+        assert!(stderr.kept.lock().unwrap().len() <= KEPT_BYTES_MAX);
+    }
 }

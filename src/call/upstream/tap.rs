@@ -4,7 +4,7 @@
 //! or `tools/list` is kept as JSON: it travels through rmcp as a custom result.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dashmap::DashMap;
 use rmcp::handler::client::ClientHandler;
@@ -16,10 +16,10 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RoleClient};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::call::Progress;
+use crate::call::upstream::readable;
 
 /// Travels in the extensions of a request: where its progress goes.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl Tap {
 
     /// Reads a message as it came; `None` for what is no JSON-RPC message.
     pub(super) fn incoming(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
-        let mut message: Value = serde_json::from_slice(line).ok()?;
+        let mut message = readable::parse(line)?;
         if let Some(id) = self.kept_id(&message) {
             let result = message.get_mut("result").map(Value::take)?;
             return Some(JsonRpcMessage::response(
@@ -65,7 +65,7 @@ impl Tap {
     /// As [`Tap::incoming`], as text that rmcp reads to the same: a result inside a string fits
     /// none of its types.
     pub(super) fn sealed(&self, text: &str) -> Option<String> {
-        let message: Value = serde_json::from_str(text).ok()?;
+        let message = readable::parse(text.as_bytes())?;
         let id = self.kept_id(&message)?;
         let result = message.get("result")?.to_string();
         Some(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
@@ -144,6 +144,86 @@ impl ClientHandler for Client {
                 total: params.total,
                 message: params.message,
             });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, PingRequest};
+
+    use super::*;
+
+    const RESULT: &str =
+        r#"{"content":[{"type":"text","text":"a","more":1}],"unknown":{"b":null}}"#;
+
+    /// A tap that waits for the results of a call, 5, and of a ping, 6.
+    fn tap() -> Tap {
+        let tap = Tap::default();
+        let call = CallToolRequest::new(CallToolRequestParams::new("x"));
+        let ping = PingRequest::default();
+        tap.outgoing(&JsonRpcMessage::request(
+            ClientRequest::CallToolRequest(call),
+            NumberOrString::Number(5),
+        ));
+        tap.outgoing(&JsonRpcMessage::request(
+            ClientRequest::PingRequest(ping),
+            NumberOrString::Number(6),
+        ));
+        tap
+    }
+
+    fn result(message: Option<ServerJsonRpcMessage>) -> ServerResult {
+        match message {
+            Some(JsonRpcMessage::Response(response)) => response.result,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_calls_result_is_kept_whole_and_others_are_typed() {
+        let tap = tap();
+        for id in ["5", "\"5\""] {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{RESULT}}}"#);
+            let kept = Tap::open(result(tap.incoming(line.as_bytes()))).unwrap();
+            assert_eq!(kept.to_string(), RESULT);
+        }
+        let line = br#"{"jsonrpc":"2.0","id":6,"result":{}}"#;
+        let typed = result(tap.incoming(line));
+        assert!(matches!(typed, ServerResult::EmptyResult(_)), "{typed:?}");
+        tap.forget(
+            &NumberOrString::Number(5),
+            &ProgressToken(NumberOrString::Number(0)),
+        );
+        let line = format!(r#"{{"jsonrpc":"2.0","id":5,"result":{RESULT}}}"#);
+        let late = result(tap.incoming(line.as_bytes()));
+        assert!(!matches!(late, ServerResult::CustomResult(_)), "{late:?}");
+    }
+
+    #[test]
+    fn a_sealed_result_reads_to_the_same() {
+        let tap = tap();
+        let text = format!(r#"{{"jsonrpc":"2.0","id":5,"result":{RESULT}}}"#);
+        let sealed = tap.sealed(&text).unwrap();
+        let message: ServerJsonRpcMessage = serde_json::from_str(&sealed).unwrap();
+        assert_eq!(
+            Tap::open(result(Some(message))).unwrap().to_string(),
+            RESULT
+        );
+        assert_eq!(tap.sealed(r#"{"jsonrpc":"2.0","id":6,"result":{}}"#), None);
+        assert_eq!(tap.sealed(r#"{"jsonrpc":"2.0","method":"x"}"#), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,80}", id in any::<i64>()) {
+            let tap = tap();
+            let result = serde_json::Value::from(text.as_str());
+            for line in [text.clone(), format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)] {
+                tap.incoming(line.as_bytes());
+                tap.sealed(&line);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rmcp::service::{RoleClient, RunningService};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::session::Session;
@@ -26,6 +27,8 @@ pub(super) struct Watched {
     pub(super) permits: Arc<Permits>,
     pub(super) kill_after: Duration,
     pub(super) idle_max: Duration,
+    /// Cancelled when all sessions are to end.
+    pub(super) closed: CancellationToken,
 }
 
 impl Watched {
@@ -43,6 +46,7 @@ impl Watched {
                 status.unwrap_or_else(|_late| "the connection ended".to_owned())
             }
             () = self.session.closing.cancelled() => "it was closed".to_owned(),
+            () = self.closed.cancelled() => "it was closed".to_owned(),
             () = lifecycle.cancelled() => "it was closed".to_owned(),
             () = self.session.watch_need(self.idle_max, &lifecycle) => String::new(),
         };

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::telemetry::metrics_page;
@@ -18,14 +19,18 @@ pub trait Health: Send + Sync + 'static {
 
     /// Sets the gauges before they are read.
     fn refresh_gauges(&self);
+
+    /// Reads the catalog's sources again, and tells what came of it, or why nothing did.
+    fn refresh_catalog(&self) -> BoxFuture<'static, Result<Value, String>>;
 }
 
-/// `/livez`, `/readyz` and `/metrics`.
+/// `/livez`, `/readyz`, `/metrics` and `POST /admin/refresh`.
 pub fn admin_router(health: Arc<dyn Health>) -> Router {
     Router::new()
         .route("/livez", get(|| async { Json(json!({ "live": true })) }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
+        .route("/admin/refresh", post(refresh))
         .with_state(health)
 }
 
@@ -45,4 +50,22 @@ async fn metrics(State(health): State<Arc<dyn Health>>) -> impl IntoResponse {
         [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
         metrics_page(),
     )
+}
+
+async fn refresh(
+    State(health): State<Arc<dyn Health>>,
+    headers: HeaderMap,
+) -> (StatusCode, Json<Value>) {
+    // Operators have no origin; a web page that finds this port has one.
+    if headers.contains_key(header::ORIGIN) {
+        let refusal = json!({ "error": "requests of web pages are refused" });
+        return (StatusCode::FORBIDDEN, Json(refusal));
+    }
+    match health.refresh_catalog().await {
+        Ok(report) => (StatusCode::OK, Json(report)),
+        Err(error) => {
+            let failure = json!({ "error": error });
+            (StatusCode::INTERNAL_SERVER_ERROR, Json(failure))
+        }
+    }
 }

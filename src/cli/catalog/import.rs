@@ -90,7 +90,11 @@ impl Taken {
 }
 
 /// Reads what is at the path and keeps it in the data folder as one source.
-pub(super) fn import(place: &Place, args: &ImportArgs, out: Output) -> anyhow::Result<Outcome> {
+pub(super) async fn import(
+    place: &Place,
+    args: &ImportArgs,
+    out: Output,
+) -> anyhow::Result<Outcome> {
     let format = match args.format.as_str() {
         "auto" => None,
         named => Some(named.parse::<Format>()?),

@@ -1,0 +1,193 @@
+//! What one search costs: `cargo bench --bench pipeline`.
+//!
+//! The catalog is `../shared/catalogs/merged/catalog.jsonl` (3,461 tools) where it is there, else
+//! as many made-up tools. With `TOOLCRIB_BENCH_MODEL` (a folder with `model.onnx` and its
+//! tokenizer) and `TOOLCRIB_BENCH_RUNTIME` (the ONNX Runtime library) the model is measured too;
+//! without them the keyword side alone.
+
+#![expect(clippy::unwrap_used, reason = "a bench that cannot be set up may stop")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use criterion::Criterion;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use secrecy::SecretString;
+use tokio::runtime::{Builder, Runtime};
+
+use toolcrib::domain::{
+    Catalog, Definition, Input, Query, ReadSettingError, RunId, Server, SettingName, Settings,
+    Tenant, TenantId, Tool,
+};
+use toolcrib::eval::{LabelledSet, ToolSource};
+use toolcrib::handles::Handles;
+use toolcrib::search::{Embedder, Index, ModelFiles, Pooling, Ranking, Searcher, VectorCache};
+
+/// Tools of the made-up catalog.
+const TOOLS: usize = 3_461;
+/// Queries that are asked in turn.
+const QUERIES: [&str; 5] = [
+    "post a message to a Slack channel",
+    "create a new issue in a GitHub repository",
+    "search the web for recent information",
+    "convert 100 euros to dollars",
+    "who has been breaking the build",
+];
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    mint_and_take(&mut criterion);
+    let catalog = catalog();
+    let embedder = embedder();
+    let index = build(&runtime, catalog, embedder.as_ref());
+    let handles = Arc::new(Handles::new(usize::MAX));
+    let searcher = Searcher::new(
+        embedder.clone(),
+        handles.clone(),
+        Arc::new(NothingSet),
+        Ranking::default(),
+    );
+    searcher.publish(Arc::new(index));
+    let tenant = Tenant::local();
+    let queries: Vec<Query> = QUERIES.iter().map(|text| text.parse().unwrap()).collect();
+
+    let mut turn = 0;
+    criterion.bench_function("search without the model", |bench| {
+        bench.iter(|| {
+            turn += 1;
+            let query = &queries[turn % queries.len()];
+            let answer = runtime.block_on(searcher.search(&tenant, query)).unwrap();
+            handles.take(&tenant.id, &answer.handle).unwrap()
+        });
+    });
+    let Some(embedder) = embedder else {
+        return criterion.final_summary();
+    };
+    // A number at the end makes each text new, so that no vector comes from the cache.
+    let fresh = |turn: &mut usize| {
+        *turn += 1;
+        format!("{} {turn}", QUERIES[*turn % QUERIES.len()])
+    };
+    criterion.bench_function("embed one query", |bench| {
+        bench.iter(|| {
+            runtime
+                .block_on(embedder.embed_query(&fresh(&mut turn)))
+                .unwrap()
+        });
+    });
+    criterion.bench_function("search with the model", |bench| {
+        bench.iter(|| {
+            let query = fresh(&mut turn).parse().unwrap();
+            let answer = runtime.block_on(searcher.search(&tenant, &query)).unwrap();
+            handles.take(&tenant.id, &answer.handle).unwrap()
+        });
+    });
+    criterion.final_summary();
+}
+
+fn mint_and_take(criterion: &mut Criterion) {
+    let handles = Handles::new(usize::MAX);
+    let tenant = Tenant::local();
+    let mut random = StdRng::seed_from_u64(1);
+    let tool = Tool::new(Definition::new(
+        "post".parse().unwrap(),
+        "",
+        Input::from_arguments(vec![]),
+    ));
+    let tools = vec![("slack/post".parse().unwrap(), tool.hash()); 3];
+    criterion.bench_function("mint and take", |bench| {
+        bench.iter(|| {
+            let run_id = RunId::generate(&mut random);
+            let handle = handles
+                .mint(&tenant.id, run_id, tools.clone(), &mut random)
+                .unwrap();
+            handles.take(&tenant.id, &handle).unwrap()
+        });
+    });
+}
+
+fn catalog() -> Arc<Catalog> {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
+    let file = shared.join("catalogs/merged/catalog.jsonl");
+    let queries = shared.join("eval/catalog150.queries.jsonl");
+    if file.exists() {
+        let set = LabelledSet::read(&ToolSource::Catalog(file), &queries);
+        return set.unwrap().catalog;
+    }
+    let verbs = [
+        "create", "list", "delete", "search", "update", "send", "read",
+    ];
+    let nouns = [
+        "issue", "message", "file", "table", "page", "event", "image",
+    ];
+    let tool = |n: usize| {
+        let (verb, noun) = (verbs[n % 7], nouns[n / 7 % 7]);
+        Tool::new(Definition::new(
+            format!("{verb}_{noun}_{n}").parse().unwrap(),
+            format!("Can {verb} the {noun} of project {n}"),
+            Input::from_arguments(vec![]),
+        ))
+    };
+    let servers = (0..TOOLS).step_by(10).map(|first| {
+        let tools = (first..TOOLS.min(first + 10)).map(tool).collect();
+        Arc::new(Server::new(
+            format!("server-{first}").parse().unwrap(),
+            tools,
+        ))
+    });
+    Arc::new(Catalog::new(servers).unwrap())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
+fn embedder() -> Option<Embedder> {
+    let folder = PathBuf::from(std::env::var("TOOLCRIB_BENCH_MODEL").ok()?);
+    let files = ModelFiles {
+        id: "bench".into(),
+        runtime: std::env::var("TOOLCRIB_BENCH_RUNTIME").ok()?.into(),
+        onnx: folder.join("model.onnx"),
+        tokenizer: folder.join("tokenizer.json"),
+        config: folder.join("config.json"),
+        tokenizer_config: folder.join("tokenizer_config.json"),
+        special_tokens_map: folder.join("special_tokens_map.json"),
+        pooling: Pooling::Mean,
+        query_prefix: String::new(),
+        passage_prefix: String::new(),
+        tokens_max: 256,
+    };
+    Some(Embedder::load(&files, 1).unwrap())
+}
+
+fn build(runtime: &Runtime, catalog: Arc<Catalog>, embedder: Option<&Embedder>) -> Index {
+    let index = Index::keyword_only(catalog, &Ranking::default());
+    let Some(embedder) = embedder else {
+        return index;
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-vectors");
+    let cache = VectorCache::open(&folder).unwrap();
+    let ranking = Ranking::default();
+    let built = index.with_vectors(&ranking, embedder, &cache, &|_, _| {});
+    runtime.block_on(built).unwrap()
+}
+
+/// A tenant that has set nothing.
+struct NothingSet;
+
+impl Settings for NothingSet {
+    fn secret(
+        &self,
+        _: &TenantId,
+        _: &SettingName,
+    ) -> Result<Option<SecretString>, ReadSettingError> {
+        Ok(None)
+    }
+
+    fn has_secret(&self, _: &TenantId, _: &SettingName) -> bool {
+        false
+    }
+
+    fn config(&self, _: &TenantId, _: &SettingName) -> Option<String> {
+        None
+    }
+}

@@ -1,0 +1,300 @@
+//! Refreshing the catalog of a running program: rounds, one at a time, and what starts them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use futures::{FutureExt, StreamExt};
+use rand::rngs::OsRng;
+use rand::{Rng, TryRngCore};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::app::hangup::Hangup;
+use crate::catalog::refresh::{
+    Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, server_as_listed,
+};
+use crate::catalog::scan::{KnownNames, Severity, scan_catalog, worst};
+use crate::domain::{Catalog, Server, ServerName, Tenant};
+use crate::search::Index;
+use crate::telemetry::{Chain, Gauge, set_gauge};
+
+/// Servers that are asked at the same time.
+const ASKED_TOGETHER: usize = 4;
+/// Share by which the wait between rounds varies, so that many programs do not ask at once.
+const JITTER: f64 = 0.1;
+
+/// What refreshing needs beside the parts of the program.
+#[derive(Debug)]
+pub(super) struct Refresher {
+    job: tokio::sync::Mutex<RefreshJob>,
+    /// The default catalog and the operator's files, as they last read.
+    own: ArcSwap<Catalog>,
+    last: Mutex<Option<RefreshReport>>,
+}
+
+impl Refresher {
+    pub(super) fn new(
+        options: RefreshOptions,
+        file: crate::catalog::snapshot::SnapshotFile,
+        own: Arc<Catalog>,
+        published: Arc<Catalog>,
+    ) -> Self {
+        Self {
+            job: tokio::sync::Mutex::new(RefreshJob::new(options, file, published)),
+            own: ArcSwap::from(own),
+            last: Mutex::new(None),
+        }
+    }
+
+    /// How many sources were not read in the last round, and how many definitions wait.
+    pub(super) fn state(&self) -> (usize, usize) {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = last.as_ref();
+        last.map_or((0, 0), |report| (report.failed(), report.waiting))
+    }
+}
+
+/// Swaps the catalog in for running and for searching.
+struct Publisher<'a>(&'a App);
+
+impl Publish for Publisher<'_> {
+    async fn publish(&self, catalog: Arc<Catalog>) {
+        let app = self.0;
+        let builder = app.builder();
+        // While the first vectors are made, no other index may be built and overtake them.
+        let _one = builder.turn.lock().await;
+        let index = match builder.keyword_side(Arc::clone(&catalog)).await {
+            Ok(index) => index,
+            Err(error) => {
+                tracing::error!(error = %Chain(error.as_ref()), "cannot build the index");
+                return;
+            }
+        };
+        if builder.embedder.is_none() || !app.searcher.index().has_vectors() {
+            self.swap(&catalog, Arc::clone(&index));
+        }
+        match builder.vectors(&index, &|_, _| ()).await {
+            Ok(Some(whole)) => self.swap(&catalog, Arc::new(whole)),
+            Ok(None) => {}
+            Err(error) => {
+                tracing::error!(error = %Chain(error.as_ref()),
+                    "cannot embed what changed; ranking by keywords");
+                self.swap(&catalog, index);
+            }
+        }
+    }
+}
+
+impl Publisher<'_> {
+    /// Running first: a handle for a tool that changed is then refused and not run.
+    fn swap(&self, catalog: &Arc<Catalog>, index: Arc<Index>) {
+        self.0.catalog.store(Arc::clone(catalog));
+        self.0.searcher.publish(index);
+    }
+}
+
+impl App {
+    /// One round: reads the operator's files and all sources again, asks the servers in `ask` for
+    /// their tools, and publishes what came of it. Rounds wait for each other.
+    pub async fn refresh(&self, ask: &[ServerName]) -> anyhow::Result<RefreshReport> {
+        let mut job = self.refresher.job.lock().await;
+        self.read_own().await;
+        let asked = self.ask(ask).await;
+        let own = self.refresher.own.load_full();
+        let report = job.run(&own, asked, &Publisher(self)).await;
+        let report = report.context("cannot refresh the catalog")?;
+        drop(job);
+        log(&report);
+        if report.published {
+            self.count_findings().await;
+        }
+        let last = &self.refresher.last;
+        *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
+        Ok(report)
+    }
+
+    /// The servers that need no setting of anybody's to be asked for their tools.
+    pub fn askable(&self) -> Vec<ServerName> {
+        let catalog = self.catalog();
+        let free = catalog.servers().iter().filter(|server| {
+            let config = server.config.iter();
+            let mut config = config.filter(|slot| !slot.optional && slot.default.is_none());
+            let mut secrets = server.secrets.iter().filter(|slot| !slot.optional);
+            server.launch.is_some() && secrets.next().is_none() && config.next().is_none()
+        });
+        free.map(|server| server.name.clone()).collect()
+    }
+
+    /// Reads the operator's files. Where that fails the last good ones stay, file by file.
+    async fn read_own(&self) {
+        let place = self.place.clone();
+        let read = tokio::task::spawn_blocking(move || place.own_catalog()).await;
+        let loaded = match read {
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(error)) => {
+                tracing::warn!(error = %Chain(error.as_ref()), "catalog files stay as they were");
+                return;
+            }
+            Err(error) => {
+                tracing::error!(error = %Chain(&error), "reading catalog files broke down");
+                return;
+            }
+        };
+        let before = self.refresher.own.load_full();
+        let mut servers: Vec<Arc<Server>> = loaded.catalog.servers().to_vec();
+        for fault in &loaded.faults {
+            tracing::warn!(file = %fault.file, line = fault.line, fault = %fault.message,
+                remedy = %fault.remedy, "a catalog file is faulty");
+            let stem = std::path::Path::new(&*fault.file).file_stem();
+            let name = stem.and_then(|stem| stem.to_str()?.parse::<ServerName>().ok());
+            let kept = name.and_then(|name| before.server(&name));
+            servers.extend(
+                kept.filter(|kept| servers.iter().all(|s| s.name != kept.name))
+                    .cloned(),
+            );
+        }
+        match Catalog::new(servers) {
+            Ok(catalog) => {
+                self.refresher.own.store(Arc::new(catalog));
+            }
+            Err(error) => {
+                tracing::error!(error = %Chain(&error), "catalog files do not fit together");
+            }
+        }
+    }
+
+    async fn ask(&self, names: &[ServerName]) -> Vec<Asked> {
+        let catalog = self.catalog();
+        let tenant = Tenant::local();
+        let mut answers = Vec::with_capacity(names.len());
+        for name in names {
+            answers.push(self.ask_named(&catalog, name.clone(), &tenant).boxed());
+        }
+        futures::stream::iter(answers)
+            .buffered(ASKED_TOGETHER)
+            .collect()
+            .await
+    }
+
+    async fn ask_named(&self, catalog: &Catalog, name: ServerName, tenant: &Tenant) -> Asked {
+        let answer = match catalog.server(&name) {
+            None => Err("there is no such server".to_owned()),
+            Some(server) => self.ask_one(server, tenant).await,
+        };
+        Asked { name, answer }
+    }
+
+    async fn ask_one(
+        &self,
+        server: &Server,
+        tenant: &Tenant,
+    ) -> Result<(Server, Vec<String>), String> {
+        let upstreams = self.caller.upstreams();
+        let listed = upstreams.list_tools(tenant, server, &*self.vault).await;
+        let listed = listed.map_err(|error| Chain(&error).to_string())?;
+        if listed.is_empty() {
+            return Err("it lists no tool".to_owned());
+        }
+        Ok(server_as_listed(server, &listed))
+    }
+
+    /// Counts what the scanner finds at its highest severity, for the metrics.
+    async fn count_findings(&self) {
+        let (catalog, own) = (self.catalog(), self.refresher.own.load_full());
+        let counting = tokio::task::spawn_blocking(move || {
+            let found = scan_catalog(&catalog, &KnownNames::of(&own));
+            let high = found
+                .iter()
+                .filter(|suspicion| worst(&suspicion.findings) == Some(Severity::High));
+            high.count()
+        });
+        if let Ok(high) = counting.await {
+            set_gauge(Gauge::CatalogFlagged, high);
+        }
+    }
+
+    /// Rounds at start, at intervals and, where `hangup`, on SIGHUP, until the program stops.
+    pub(super) fn spawn_refreshing(self: &Arc<Self>, hangup: bool) {
+        let app = Arc::clone(self);
+        self.lifecycle.spawn(async move {
+            tokio::select! {
+                () = app.refresh_forever(hangup) => {}
+                () = app.lifecycle.stopping() => {}
+            }
+        });
+    }
+
+    async fn refresh_forever(&self, hangup: bool) {
+        let catalog = &self.place.config.catalog;
+        let mut signal = Hangup::new(hangup);
+        let timed = !catalog.sources.is_empty() && catalog.refresh_s != 0;
+        if !catalog.sources.is_empty() {
+            self.refresh_logged().await;
+        }
+        loop {
+            let share = OsRng.unwrap_err().random_range(1.0 - JITTER..=1.0 + JITTER);
+            let wait = Duration::from_secs(catalog.refresh_s).mul_f64(share);
+            tokio::select! {
+                () = tokio::time::sleep(wait), if timed => {}
+                () = signal.recv() => tracing::info!("refreshing the catalog on SIGHUP"),
+            }
+            self.refresh_logged().await;
+        }
+    }
+
+    async fn refresh_logged(&self) {
+        if let Err(error) = self.refresh(&[]).await {
+            tracing::error!(error = %Chain(error.as_ref()), "the catalog stays as it was");
+        }
+    }
+}
+
+/// A report as JSON, for the admin port and `--json`.
+pub fn report_json(report: &RefreshReport) -> Value {
+    let sources = report.sources.iter().map(|source| {
+        let (outcome, reason, refused) = match &source.outcome {
+            SourceOutcome::Unchanged => ("unchanged", None, &[][..]),
+            SourceOutcome::Read { refused } => ("read", None, refused.as_slice()),
+            SourceOutcome::Failed { reason } => ("failed", Some(reason.as_str()), &[][..]),
+        };
+        let mut row = json!({
+            "name": &*source.name, "outcome": outcome, "servers": source.servers,
+            "tools": source.tools, "waiting": source.waiting, "refused": refused,
+        });
+        if let Some(reason) = reason {
+            row["reason"] = Value::from(reason);
+        }
+        row
+    });
+    let changes = report.changes.iter().map(ToString::to_string);
+    json!({
+        "sources": sources.collect::<Vec<_>>(),
+        "published": report.published,
+        "changes": changes.collect::<Vec<_>>(),
+        "waiting": report.waiting,
+        "shadowed": report.shadowed,
+    })
+}
+
+fn log(report: &RefreshReport) {
+    for source in &report.sources {
+        match &source.outcome {
+            SourceOutcome::Unchanged => {}
+            SourceOutcome::Read { refused } => tracing::info!(source = %source.name,
+                servers = source.servers, tools = source.tools, waiting = source.waiting,
+                refused = refused.len(), "read a catalog source"),
+            SourceOutcome::Failed { reason } => tracing::warn!(source = %source.name,
+                reason = %reason, tools = source.tools,
+                "a catalog source was not read; its last good tools stay"),
+        }
+    }
+    if report.published {
+        tracing::info!(
+            changes = report.changes.len(),
+            waiting = report.waiting,
+            "published a catalog"
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! Reading one source: bytes, documents, servers, each within its limits.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::catalog::import::{self, Document, Format};
+use crate::catalog::refresh::fetch::{FetchError, Fetched, Fetcher};
+use crate::catalog::refresh::source::{Origin, Source};
+use crate::catalog::snapshot::{Seen, hex};
+use crate::domain::{Server, ServerName};
+
+/// Endings of the files that are read below a folder.
+const ENDINGS: [&str; 5] = ["toml", "json", "jsonl", "yaml", "yml"];
+/// Folders below folders that are looked into.
+const DEPTH_MAX: usize = 8;
+
+/// Limits of reading. [`Default`] is the documented configuration.
+#[derive(Clone, Debug)]
+pub struct ReadLimits {
+    /// All files of a source, in bytes.
+    pub bytes_max: u64,
+    /// Files of a source.
+    pub files_max: usize,
+    /// Longest time to make servers of documents.
+    pub parse_max: Duration,
+}
+
+impl Default for ReadLimits {
+    fn default() -> Self {
+        Self {
+            bytes_max: 256 * 1024 * 1024,
+            files_max: 50_000,
+            parse_max: Duration::from_mins(1),
+        }
+    }
+}
+
+/// Why a source was not read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadSourceError {
+    /// The web.
+    #[error("cannot fetch `{url}`")]
+    Fetch {
+        /// From where.
+        url: String,
+        /// Why.
+        source: FetchError,
+    },
+    /// The disk.
+    #[error("cannot read `{}`", path.display())]
+    File {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It takes too long to read.
+    #[error("its documents were not read within {after:?}")]
+    Slow {
+        /// The limit.
+        after: Duration,
+    },
+    /// The importer broke down.
+    #[error("the importer of `{format}` broke down")]
+    Importer {
+        /// Which one.
+        format: Format,
+        /// Why.
+        source: tokio::task::JoinError,
+    },
+    /// Nothing came of it.
+    #[error("there is no server in it{}", .refused.first().map(|first| format!(": {first}")).unwrap_or_default())]
+    Nothing {
+        /// What was refused.
+        refused: Vec<String>,
+    },
+}
+
+/// A source that was read, or not.
+#[derive(Debug)]
+pub(super) enum Reading {
+    /// As it was.
+    Unchanged,
+    /// Read, with what was refused.
+    Read {
+        seen: Seen,
+        servers: Vec<Server>,
+        refused: Vec<String>,
+    },
+    /// Not read.
+    Failed(ReadSourceError),
+}
+
+/// Reads a source, unless it is as `seen`.
+pub(super) async fn read(
+    source: &Source,
+    seen: Option<&Seen>,
+    fetcher: &Fetcher,
+    limits: &ReadLimits,
+) -> Reading {
+    let read = try_read(source, seen, fetcher, limits).await;
+    read.unwrap_or_else(Reading::Failed)
+}
+
+async fn try_read(
+    source: &Source,
+    seen: Option<&Seen>,
+    fetcher: &Fetcher,
+    limits: &ReadLimits,
+) -> Result<Reading, ReadSourceError> {
+    let (documents, mut next) = match &source.origin {
+        Origin::Url(url) => {
+            let answer = fetcher.fetch(url, seen).await;
+            let answer = answer.map_err(|error| ReadSourceError::Fetch {
+                url: url.to_string(),
+                source: error,
+            })?;
+            let (text, next) = match answer {
+                Fetched::NotModified => return Ok(Reading::Unchanged),
+                Fetched::Document(text, next) => (text, next),
+            };
+            let name = url.to_string();
+            (vec![Document { name, text }], next)
+        }
+        Origin::Path(path) => {
+            let (path, limits) = (path.clone(), limits.clone());
+            let format = source.format;
+            let reading = tokio::task::spawn_blocking(move || read_files(&path, &limits));
+            let documents = reading
+                .await
+                .map_err(|source| ReadSourceError::Importer { format, source })??;
+            (documents, Seen::default())
+        }
+    };
+    next.digest = digest(source.format, &documents);
+    if seen.is_some_and(|seen| *seen == next) {
+        return Ok(Reading::Unchanged);
+    }
+    let (servers, refused) = parse(source.format, documents, limits).await?;
+    if servers.is_empty() {
+        return Err(ReadSourceError::Nothing { refused });
+    }
+    Ok(Reading::Read {
+        seen: next,
+        servers,
+        refused,
+    })
+}
+
+async fn parse(
+    format: Format,
+    documents: Vec<Document>,
+    limits: &ReadLimits,
+) -> Result<(Vec<Server>, Vec<String>), ReadSourceError> {
+    let after = limits.parse_max;
+    // What hangs is left behind on its thread; nothing waits for it.
+    let reading = tokio::task::spawn_blocking(move || {
+        let imported = import::read(format, &documents);
+        let mut refused: Vec<String> = imported.report.refused().map(ToString::to_string).collect();
+        let servers = without_doubles(imported.servers, &mut refused);
+        (servers, refused)
+    });
+    let read = tokio::time::timeout(after, reading).await;
+    let read = read.map_err(|_elapsed| ReadSourceError::Slow { after })?;
+    read.map_err(|source| ReadSourceError::Importer { format, source })
+}
+
+/// Of servers or tools of one name the first stays.
+fn without_doubles(servers: Vec<Server>, refused: &mut Vec<String>) -> Vec<Server> {
+    let mut names: HashSet<ServerName> = HashSet::new();
+    let mut kept = Vec::with_capacity(servers.len());
+    for mut server in servers {
+        if !names.insert(server.name.clone()) {
+            refused.push(format!("server `{}` is there twice", server.name));
+            continue;
+        }
+        let mut tools = HashSet::new();
+        let name = server.name.clone();
+        server.tools.retain(|tool| {
+            let first = tools.insert(tool.name().clone());
+            if !first {
+                refused.push(format!("tool `{name}/{}` is there twice", tool.name()));
+            }
+            first
+        });
+        kept.push(server);
+    }
+    kept
+}
+
+fn digest(format: Format, documents: &[Document]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format.to_string());
+    for document in documents {
+        for text in [&document.name, &document.text] {
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+    }
+    hex(&hash.finalize())
+}
+
+/// One file, or all files below a folder, by path.
+fn read_files(path: &Path, limits: &ReadLimits) -> Result<Vec<Document>, ReadSourceError> {
+    let mut paths = Vec::new();
+    if path.is_dir() {
+        find_files(path, DEPTH_MAX, limits, &mut paths)?;
+        paths.sort();
+    } else {
+        paths.push(path.to_owned());
+    }
+    let mut room = limits.bytes_max;
+    let mut documents = Vec::with_capacity(paths.len());
+    for path in paths {
+        let wrong = |source| ReadSourceError::File {
+            path: path.clone(),
+            source,
+        };
+        let about = fs::metadata(&path).map_err(wrong)?;
+        if !about.is_file() {
+            return Err(wrong(io::Error::other("it is not a file")));
+        }
+        room = room.checked_sub(about.len()).ok_or_else(|| {
+            let message = format!("the source is over the limit of {} bytes", limits.bytes_max);
+            wrong(io::Error::other(message))
+        })?;
+        let text = fs::read_to_string(&path).map_err(wrong)?;
+        let name = path.display().to_string();
+        documents.push(Document { name, text });
+    }
+    Ok(documents)
+}
+
+fn find_files(
+    folder: &Path,
+    depth: usize,
+    limits: &ReadLimits,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), ReadSourceError> {
+    let wrong = |source| ReadSourceError::File {
+        path: folder.to_owned(),
+        source,
+    };
+    for entry in fs::read_dir(folder).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let (path, kind) = (entry.path(), entry.file_type().map_err(wrong)?);
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        if kind.is_dir() && 0 < depth {
+            find_files(&path, depth - 1, limits, found)?;
+        } else if kind.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending)) {
+            if limits.files_max <= found.len() {
+                let message = format!("it holds more than {} files", limits.files_max);
+                return Err(wrong(io::Error::other(message)));
+            }
+            found.push(path);
+        }
+    }
+    Ok(())
+}

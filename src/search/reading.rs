@@ -1,0 +1,413 @@
+//! How a query is read: what the model is shown, and which terms are looked for.
+
+use crate::search::keywords::Keywords;
+use crate::search::lexicon::{self, Lexicon};
+use crate::search::terms::{self, Span};
+
+/// Quoted parts longer than this are sentences, not values.
+const QUOTED_CHARS_MAX: usize = 80;
+/// Clauses of a long query that the model is shown beside the whole.
+const CLAUSES_MAX: usize = 8;
+/// Words of a clause that stands for itself; shorter ones join their neighbour.
+const CLAUSE_WORDS_MIN: usize = 4;
+/// What a synonym in a tool's name counts, against the word itself.
+const SYNONYM_WORTH: f32 = 0.5;
+/// Rarity of a word that the catalog does not have but whose synonyms it has.
+const SYNONYM_RARITY: f32 = 4.0;
+
+/// One term of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct QueryTerm {
+    /// The stem as the catalog has it.
+    pub(super) stem: Box<str>,
+    /// Its place in the dictionary.
+    pub(super) at: usize,
+    /// Rarity.
+    pub(super) idf: f32,
+    /// The word of the query that it came from.
+    pub(super) from: Box<str>,
+}
+
+/// A word of the query, with what else would do in a tool's name.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Alternative {
+    /// The term that it stands in for, by its place in [`Reading::terms`], where there is one.
+    pub(super) term: Option<usize>,
+    /// Places of the synonyms in the dictionary.
+    pub(super) synonyms: Vec<usize>,
+    /// What it is worth.
+    pub(super) worth: f32,
+}
+
+/// A query as the keyword side understands it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    /// Known terms, each once.
+    pub(super) terms: Vec<QueryTerm>,
+    /// Synonyms of terms and of unknown words.
+    pub(super) alternatives: Vec<Alternative>,
+    /// Words that the catalog does not know.
+    pub(super) unknown: Vec<Box<str>>,
+    /// What the model reads: the query with misspelt words corrected, short forms written out,
+    /// and quoted values left out.
+    pub(super) text: String,
+    /// Parts of a long text, for the model to read one by one.
+    pub(super) clauses: Vec<String>,
+    /// Whether an English model can make little of it.
+    pub(super) foreign: bool,
+}
+
+/// Reads a query with the words of a catalog and of a language.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) keywords: &'a Keywords,
+    pub(super) lexicon: Option<&'a Lexicon>,
+}
+
+/// What a first pass over the words found.
+#[derive(Default)]
+struct Draft {
+    /// Replacements of parts of the text, in order.
+    edits: Vec<(std::ops::Range<usize>, String)>,
+    /// Words to look for, and the words they came from.
+    wanted: Vec<(String, String)>,
+    /// Words that are no stop words.
+    words: usize,
+    /// Of them, those that an English reader would stop at.
+    strange: usize,
+}
+
+impl Reader<'_> {
+    /// Reads a query.
+    pub(super) fn read(self, query: &str) -> Reading {
+        let plain = without_quoted(query);
+        let draft = self.draft(&plain, true);
+        let foreign = 0 < draft.words && draft.words <= 2 * draft.strange;
+        // What looks misspelt to an English reader is right in another language.
+        let draft = if foreign {
+            self.draft(&plain, false)
+        } else {
+            draft
+        };
+        let mut reading = Reading {
+            foreign,
+            ..Reading::default()
+        };
+        for (word, from) in &draft.wanted {
+            self.look_up(word, from, &mut reading);
+        }
+        reading.text = apply(&plain, draft.edits);
+        if foreign {
+            query.clone_into(&mut reading.text);
+        } else {
+            self.add_synonyms(&draft.wanted, &mut reading);
+            reading.clauses = clauses(&reading.text);
+        }
+        reading
+    }
+
+    fn draft(self, text: &str, correct: bool) -> Draft {
+        let mut draft = Draft::default();
+        for Span { word, range } in terms::spans(text) {
+            let whole = word.whole.as_str();
+            if terms::is_stop_word(whole) {
+                continue;
+            }
+            draft.words += 1;
+            draft.strange += usize::from(terms::is_not_latin(whole) || lexicon::is_foreign(whole));
+            if let Some(long) = self.keywords.abbreviations().expand(whole) {
+                draft.want(whole, whole);
+                for part in terms::words(long) {
+                    draft.want(&part.whole, whole);
+                }
+                draft.edits.push((range, long.to_owned()));
+            } else if !word.parts.is_empty() && !self.keywords.has_word(whole) {
+                for part in &word.parts {
+                    draft.want(part, part);
+                }
+            } else if let Some(right) = self.corrected(whole).filter(|_| correct) {
+                draft.want(right, whole);
+                draft.edits.push((range, right.to_owned()));
+            } else {
+                draft.want(whole, whole);
+                draft.strange += usize::from(self.is_strange(whole));
+            }
+        }
+        draft
+    }
+
+    /// The known word that a word is a slip of, if it is one.
+    fn corrected(&self, word: &str) -> Option<&str> {
+        if !self.is_odd(word) {
+            return None;
+        }
+        let right = self.keywords.spelling().correct(word)?;
+        // A slip seldom hits the first letter; and a form of a known word is right as it is.
+        let same_start = right.chars().next() == word.chars().next();
+        let stem = terms::stem(word);
+        let same_stem = stem.len() < word.len() && self.keywords.has_stem(&stem);
+        (same_start && !same_stem).then_some(right)
+    }
+
+    /// Whether a word is neither in the catalog nor English.
+    fn is_odd(self, word: &str) -> bool {
+        word.chars().all(char::is_alphabetic)
+            && !self.keywords.has_word(word)
+            && !self.lexicon.is_some_and(|lexicon| lexicon.has(word))
+    }
+
+    /// Whether a word stops an English reader. Without a lexicon nobody can tell.
+    fn is_strange(self, word: &str) -> bool {
+        self.lexicon.is_some()
+            && self.is_odd(word)
+            && !self.keywords.has_stem(&terms::stem(word))
+            && !terms::is_not_latin(word)
+            && !lexicon::is_foreign(word)
+    }
+
+    fn look_up(self, word: &str, from: &str, reading: &mut Reading) {
+        let stem = terms::stem(word);
+        let Some((at, idf)) = self.keywords.term(&stem) else {
+            if word == from && !terms::is_stop_word(word) {
+                reading.unknown.push(word.into());
+            }
+            return;
+        };
+        if reading.terms.iter().all(|term| term.at != at) {
+            reading.terms.push(QueryTerm {
+                stem: stem.into(),
+                at,
+                idf,
+                from: from.into(),
+            });
+        }
+    }
+
+    fn add_synonyms(self, wanted: &[(String, String)], reading: &mut Reading) {
+        let stems: Vec<String> = wanted.iter().map(|(word, _)| terms::stem(word)).collect();
+        let mut seen: Vec<&str> = Vec::new();
+        for stem in &stems {
+            if seen.contains(&stem.as_str()) {
+                continue;
+            }
+            seen.push(stem);
+            let synonyms: Vec<usize> = self
+                .keywords
+                .synonyms()
+                .of(stem)
+                .iter()
+                .filter(|other| stems.iter().all(|stem| **stem != ***other))
+                .filter_map(|other| self.keywords.term(other).map(|(at, _)| at))
+                .collect();
+            if synonyms.is_empty() {
+                continue;
+            }
+            let term = reading.terms.iter().position(|term| *term.stem == **stem);
+            let rarity = term.map_or(SYNONYM_RARITY, |term| reading.terms[term].idf);
+            reading.alternatives.push(Alternative {
+                term,
+                synonyms,
+                worth: SYNONYM_WORTH * rarity,
+            });
+        }
+    }
+}
+
+impl Draft {
+    fn want(&mut self, word: &str, from: &str) {
+        if !terms::is_stop_word(word) {
+            self.wanted.push((word.to_owned(), from.to_owned()));
+        }
+    }
+}
+
+/// The text with parts replaced.
+fn apply(text: &str, edits: Vec<(std::ops::Range<usize>, String)>) -> String {
+    let mut edited = String::with_capacity(text.len() + 32);
+    let mut done = 0;
+    for (range, replacement) in edits {
+        edited.push_str(text.get(done..range.start).unwrap_or_default());
+        edited.push_str(&replacement);
+        done = range.end;
+    }
+    edited.push_str(text.get(done..).unwrap_or_default());
+    edited
+}
+
+/// The text without quoted values: what stands in quotes is handed to a tool, not asked of it.
+/// A text that is nearly all quoted stays as it is.
+fn without_quoted(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((at, quote)) = rest
+        .char_indices()
+        .find(|(_, c)| "'\"`\u{201c}".contains(*c))
+    {
+        let (before, from) = rest.split_at(at);
+        let close = if quote == '\u{201c}' {
+            '\u{201d}'
+        } else {
+            quote
+        };
+        let inside = from.get(quote.len_utf8()..).unwrap_or_default();
+        // An apostrophe inside a word opens nothing.
+        let opens = !before.ends_with(char::is_alphanumeric);
+        let end = inside
+            .find(close)
+            .filter(|end| opens && 0 < *end && *end <= QUOTED_CHARS_MAX);
+        plain.push_str(before);
+        if let Some(end) = end {
+            plain.push(' ');
+            rest = inside.get(end + close.len_utf8()..).unwrap_or_default();
+        } else {
+            plain.push(quote);
+            rest = inside;
+        }
+    }
+    plain.push_str(rest);
+    let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
+    if plain
+        .split(' ')
+        .filter(|word| word.contains(char::is_alphanumeric))
+        .count()
+        < 2
+    {
+        text.to_owned()
+    } else {
+        plain
+    }
+}
+
+/// Parts of a text of several wishes: at sentence ends, commas, `and` and `then`. Empty for a
+/// text of one part.
+fn clauses(text: &str) -> Vec<String> {
+    let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
+    for word in text.split_whitespace() {
+        let joins = word.eq_ignore_ascii_case("and") || word.eq_ignore_ascii_case("then");
+        if !joins && let Some(part) = parts.last_mut() {
+            part.push(word);
+        }
+        if joins || word.ends_with(['.', '!', '?', ';', ',']) {
+            parts.push(Vec::new());
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    let mut clauses: Vec<Vec<&str>> = Vec::new();
+    for part in parts {
+        match clauses.last_mut() {
+            Some(last) if last.len() < CLAUSE_WORDS_MIN => last.extend(part),
+            _ => clauses.push(part),
+        }
+    }
+    if 1 < clauses.len()
+        && clauses
+            .last()
+            .is_some_and(|last| last.len() < CLAUSE_WORDS_MIN)
+    {
+        let short = clauses.pop().unwrap_or_default();
+        if let Some(last) = clauses.last_mut() {
+            last.extend(short);
+        }
+    }
+    if clauses.len() < 2 {
+        return Vec::new();
+    }
+    clauses
+        .into_iter()
+        .take(CLAUSES_MAX)
+        .map(|clause| clause.join(" "))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::search::ranking::Ranking;
+    use crate::search::sample;
+
+    fn read(query: &str) -> Reading {
+        let keywords = Keywords::new(&sample::catalog(), &Ranking::default());
+        let lexicon = Lexicon::from_tokenizer(
+            br###"{"model": {"continuing_subword_prefix": "##", "vocab": {"film": 1,
+            "tomorrow": 2, "what": 3, "show": 4, "forecasts": 5}}}"###,
+        );
+        let reader = Reader {
+            keywords: &keywords,
+            lexicon: lexicon.as_ref(),
+        };
+        reader.read(query)
+    }
+
+    fn check(query: &str, text: &str, terms: &str) {
+        let reading = read(query);
+        let found: Vec<&str> = reading.terms.iter().map(|term| &*term.stem).collect();
+        assert_eq!(
+            (reading.text.as_str(), found.join(" ").as_str()),
+            (text, terms)
+        );
+    }
+
+    #[test]
+    fn a_query_is_expanded_and_corrected_in_place() {
+        check("Open a PR!", "Open a pull request!", "open pull request");
+        check("sned a mesage", "send a message", "send messag");
+        check("pullRequest", "pullRequest", "pull request");
+        check("a film tomorrow", "a film tomorrow", "");
+        check("branch", "branch", "branch");
+    }
+
+    #[test]
+    fn quoted_values_are_left_out_unless_there_is_nothing_else() {
+        check(
+            "create issue 'Search is slow' now",
+            "create issue now",
+            "creat issu",
+        );
+        check("\"web search\"", "\"web search\"", "web search");
+        check("what's new", "what's new", "new");
+    }
+
+    #[test]
+    fn a_query_in_another_language_is_known_as_such() {
+        for (query, foreign) in [
+            ("enviar un mensaje a un canal de Slack", true),
+            ("查询天气", true),
+            ("post a message to a channel", false),
+            ("sned a mesage", false),
+            ("what film tomorrow", false),
+        ] {
+            assert_eq!(read(query).foreign, foreign, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_long_query_falls_into_clauses() {
+        let clauses =
+            clauses("Get the weather for Berlin today, write it down and send it to Bob.");
+        assert_eq!(
+            clauses,
+            [
+                "Get the weather for Berlin today,",
+                "write it down send it to Bob."
+            ]
+        );
+        assert!(super::clauses("search the web").is_empty());
+    }
+
+    #[test]
+    fn synonyms_are_alternatives() {
+        let reading = read("show forecasts");
+        assert_eq!(reading.terms.len(), 1);
+        let words: Vec<_> = reading.alternatives.iter().map(|a| a.term).collect();
+        assert_eq!(words, [None, Some(0)]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_panics(query in any::<String>()) {
+            read(&query);
+        }
+    }
+}

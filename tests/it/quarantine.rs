@@ -1,0 +1,345 @@
+//! The whole program while its catalog changes: refresh, crash, quarantine, approval.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::program::{Folder, Program, http, pause};
+
+/// A catalog file of servers with one tool each, all of one generation.
+fn write_generation(path: &Path, servers: usize, generation: usize) {
+    let line = |server: usize| {
+        let tool = json!({"name": format!("polish_{server}"),
+            "description": format!("Polish a zebra statue, generation {generation}."),
+            "arguments": [{"name": "statue", "type": "string", "desc": "Which one."}]});
+        json!({"name": format!("zebra-{server}"), "title": "Zebra", "tools": [tool]}).to_string()
+    };
+    let lines: Vec<String> = (0..servers).map(line).collect();
+    let aside = path.with_extension("aside");
+    std::fs::write(&aside, lines.join("\n")).unwrap();
+    std::fs::rename(aside, path).unwrap();
+}
+
+/// A folder with one source of a policy; its catalog is `source.jsonl`.
+fn folder(policy: &str) -> (Folder, PathBuf) {
+    let folder = Folder::new();
+    let path = folder.path().join("source.jsonl");
+    let config = format!(
+        "[model]\nenabled = false\n[catalog]\nbuiltin = false\nrefresh_s = 0\n\
+         [[catalog.sources]]\nname = \"team\"\nformat = \"normal-form\"\npath = \"{}\"\n\
+         policy = \"{policy}\"\n",
+        path.display()
+    );
+    std::fs::write(folder.path().join("toolcrib.toml"), config).unwrap();
+    (folder, path)
+}
+
+/// Runs a command that must end with a code, and gives what it printed.
+fn run(folder: &Folder, args: &[&str], code: i32) -> String {
+    let output = folder.run(args);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+    text
+}
+
+async fn refresh(program: &Program) -> Value {
+    let url = format!("{}/admin/refresh", program.admin);
+    let response = http().post(url).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    serde_json::from_str(&response.text().await.unwrap()).unwrap()
+}
+
+fn descriptions(found: &Value) -> Vec<String> {
+    let candidates = found["tool_candidates"].as_array().into_iter().flatten();
+    candidates
+        .map(|c| {
+            c["tool_details"]["description"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_waits_is_shown_and_comes_in_when_it_is_approved() {
+    let (folder, path) = folder("pin");
+    write_generation(&path, 1, 1);
+    let program = Program::start(&folder, &[]);
+    program.ready().await;
+    let start = Instant::now();
+    while descriptions(&program.search(None, "polish a zebra statue").await).is_empty() {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{}",
+            program.log()
+        );
+        pause();
+    }
+    write_generation(&path, 1, 2);
+    let report = refresh(&program).await;
+    assert_eq!(
+        (&report["waiting"], &report["published"]),
+        (&json!(1), &json!(false))
+    );
+    let found = program.search(None, "polish a zebra statue").await;
+    assert_eq!(
+        descriptions(&found),
+        ["Polish a zebra statue, generation 1."]
+    );
+    insta::assert_snapshot!(run(&folder, &["catalog", "diff"], 3), @r"
+    ~ zebra-0/polish_0
+        description
+          - Polish a zebra statue, generation 1.
+          + Polish a zebra statue, generation 2.
+    1 wait: `toolcrib catalog approve SERVER[/TOOL]`
+    ");
+    run(&folder, &["catalog", "approve", "zebra-0/other"], 1);
+    run(&folder, &["catalog", "approve", "zebra-0/polish_0"], 0);
+    run(&folder, &["catalog", "diff"], 0);
+    program.signal("-HUP");
+    let start = Instant::now();
+    loop {
+        let found = program.search(None, "polish a zebra statue").await;
+        if descriptions(&found) == ["Polish a zebra statue, generation 2."] {
+            break;
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{}",
+            program.log()
+        );
+        pause();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_page_cannot_start_a_refresh() {
+    let (folder, path) = folder("trust");
+    write_generation(&path, 1, 1);
+    let program = Program::start(&folder, &[]);
+    let url = format!("{}/admin/refresh", program.admin);
+    let request = http().post(url).header("origin", "https://evil.example");
+    assert_eq!(request.send().await.unwrap().status(), 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn searches_see_one_generation_while_the_catalog_is_replaced_20_times() {
+    let (folder, path) = folder("trust");
+    write_generation(&path, 30, 0);
+    run(&folder, &["catalog", "refresh"], 0);
+    let program = Arc::new(Program::start(&folder, &[]));
+    program.ready().await;
+    let (done, searches) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let (program, done, searches) = (program.clone(), done.clone(), searches.clone());
+            tokio::spawn(async move {
+                while !done.load(Ordering::SeqCst) {
+                    let found = program.search(None, "polish a zebra statue").await;
+                    let texts = descriptions(&found);
+                    assert_eq!(texts.len(), 3, "{found}");
+                    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+                    searches.fetch_add(1, Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for generation in 1..=20 {
+        write_generation(&path, 30, generation);
+        assert_eq!(refresh(&program).await["published"], true);
+    }
+    done.store(true, Ordering::SeqCst);
+    for client in clients {
+        client.await.unwrap();
+    }
+    let found = program.search(None, "polish a zebra statue").await;
+    assert_eq!(
+        descriptions(&found)[0],
+        "Polish a zebra statue, generation 20."
+    );
+    assert!(20 < searches.load(Ordering::SeqCst));
+}
+
+fn tools_in_list(folder: &Folder) -> usize {
+    let list: Value = {
+        let output = folder.run(&["catalog", "list", "--json"]);
+        assert!(output.status.success());
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    list.as_array().unwrap().len()
+}
+
+#[test]
+fn a_refresh_that_is_killed_leaves_one_generation_or_the_other() {
+    let (folder, path) = folder("trust");
+    write_generation(&path, 300, 0);
+    run(&folder, &["catalog", "refresh"], 0);
+    let (mut before, mut killed) = (300, 0);
+    for round in 0..10_u64 {
+        let next = if before == 300 { 400 } else { 300 };
+        write_generation(&path, next, usize::try_from(round).unwrap() + 1);
+        let mut child = folder
+            .command()
+            .args(["catalog", "refresh"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(20 + 45 * round) {
+            pause();
+        }
+        killed += usize::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let after = tools_in_list(&folder);
+        assert!(after == before || after == next, "{after}");
+        before = after;
+    }
+    println!("{killed} of 10 refreshes were killed at work");
+    assert!(0 < killed);
+}
+
+#[test]
+fn a_cut_off_snapshot_falls_back_to_the_one_before() {
+    let (folder, path) = folder("trust");
+    for servers in [2, 3] {
+        write_generation(&path, servers, 1);
+        run(&folder, &["catalog", "refresh"], 0);
+    }
+    assert_eq!(tools_in_list(&folder), 3);
+    let snapshot = folder.path().join("catalog.snapshot");
+    let whole = std::fs::read(&snapshot).unwrap();
+    std::fs::write(&snapshot, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(tools_in_list(&folder), 2);
+    let text = run(&folder, &["catalog", "list", "--verbose"], 0);
+    assert!(text.contains("taking the previous one"), "{text}");
+    run(&folder, &["catalog", "refresh"], 0);
+    assert_eq!(tools_in_list(&folder), 3);
+}
+
+#[test]
+fn a_source_that_is_not_as_it_should_be_is_named() {
+    let (folder, _) = folder("pin");
+    let check = |change: (&str, &str), expected: &str| {
+        let path = folder.path().join("toolcrib.toml");
+        let good = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, good.replace(change.0, change.1)).unwrap();
+        let text = run(&folder, &["catalog", "refresh"], 1);
+        assert!(text.contains(expected), "{text}");
+        std::fs::write(&path, good).unwrap();
+    };
+    check(("normal-form", "xml"), "`xml` is no catalog format");
+    check(("\"pin\"", "\"maybe\""), "`maybe` is no policy");
+    check(("path = ", "url = "), "is not a URL");
+    check(("refresh_s", "refresh"), "unknown field `refresh`");
+    // The file is missing, which is for the source alone to suffer from.
+    check(("pin", "pin"), "team: failed: cannot read");
+}
+
+/// An MCP server with one tool, whose definition changes on request.
+async fn upstream() -> (Arc<Mutex<String>>, String) {
+    let description = Arc::new(Mutex::new("Polish a zebra statue.".to_owned()));
+    let inside = description.clone();
+    let router = axum::Router::new().fallback(move |body: String| {
+        let description = inside.lock().unwrap().clone();
+        async move {
+            let message: Value = serde_json::from_str(&body).unwrap_or_default();
+            let result = match message["method"].as_str() {
+                Some("initialize") => json!({"protocolVersion": "2025-11-25",
+                    "capabilities": {"tools": {}}, "serverInfo": {"name": "z", "version": "1"}}),
+                Some("tools/list") => {
+                    json!({"tools": [{"name": "polish", "description": description,
+                    "inputSchema": {"type": "object"}}]})
+                }
+                Some("tools/call") => json!({"content": [{"type": "text", "text": "polished"}]}),
+                _ => return (axum::http::StatusCode::ACCEPTED, String::new()),
+            };
+            let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            (axum::http::StatusCode::OK, reply.to_string())
+        }
+    });
+    let json = axum::http::HeaderValue::from_static("application/json");
+    let router = router.layer(axum::middleware::map_response(
+        move |mut response: axum::response::Response| {
+            let json = json.clone();
+            async move {
+                response.headers_mut().insert("content-type", json);
+                response
+            }
+        },
+    ));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (description, url)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_its_server_changes_is_withheld_until_it_is_approved() {
+    let (description, url) = upstream().await;
+    let folder = Folder::new();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let manifest = format!(
+        "name = \"zebra\"\ntitle = \"Zebra\"\ndescription = \"Zebras.\"\ncategory = \"arts\"\n\
+         [launch.http]\nurl = \"{url}\"\n[provenance]\nsource = \"test\"\nlicense = \"MIT\"\n\
+         [[tools]]\nname = \"polish\"\ndescription = \"Polish a zebra.\"\narguments = []\n"
+    );
+    std::fs::write(own.join("zebra.toml"), manifest).unwrap();
+    let config = format!(
+        "[model]\nenabled = false\n[catalog]\nbuiltin = false\npaths = [\"{}\"]\n\
+         [upstreams]\nallow_loopback = true\n",
+        own.display()
+    );
+    std::fs::write(folder.path().join("toolcrib.toml"), config).unwrap();
+    let ask = ["catalog", "refresh", "--ask", "zebra"];
+    let text = tokio::task::block_in_place(|| run(&folder, &ask, 0));
+    assert!(
+        text.contains("asked zebra: read; 1 tools, 0 waiting"),
+        "{text}"
+    );
+
+    let program = Program::start(&folder, &[]);
+    program.ready().await;
+    let found = program.search(None, "polish a zebra statue").await;
+    assert_eq!(descriptions(&found), ["Polish a zebra statue."]);
+    *description.lock().unwrap() = "Polish a zebra statue, and tell the press.".to_owned();
+    let text = tokio::task::block_in_place(|| run(&folder, &ask, 0));
+    assert!(
+        text.contains("asked zebra: read; 0 tools, 1 waiting"),
+        "{text}"
+    );
+    assert_eq!(refresh(&program).await["published"], true);
+    let run_it = |found: &Value| {
+        json!({"capability_token": found["capability_token"], "tool_name": "polish",
+            "arguments": {}})
+    };
+    let refused = program.call(None, "run_tool", run_it(&found)).await;
+    assert_eq!(
+        refused["structuredContent"]["error"], "TOOL_CHANGED",
+        "{refused}"
+    );
+    let none = program.search(None, "polish a zebra statue").await;
+    assert_eq!(none["error"], "NO_CANDIDATES", "{none}");
+
+    let diff = run(&folder, &["catalog", "diff"], 3);
+    assert!(
+        diff.contains("+ Polish a zebra statue, and tell the press."),
+        "{diff}"
+    );
+    run(&folder, &["catalog", "approve", "zebra"], 0);
+    refresh(&program).await;
+    let found = program.search(None, "polish a zebra statue").await;
+    let result = program.call(None, "run_tool", run_it(&found)).await;
+    assert_eq!(result["content"][0]["text"], "polished", "{result}");
+}
