@@ -82,9 +82,15 @@ impl Place {
         Ok(Models::new(self.home.models())?)
     }
 
-    /// All catalog files, source by source.
+    /// All catalog files, source by source; later ones win. What was imported comes first: the
+    /// default catalog and the operator's own files know more of a server than a foreign list.
     pub fn catalog_sources(&self) -> anyhow::Result<Vec<Vec<SourceFile>>> {
         let mut sources = Vec::new();
+        let imported = self.home.catalog();
+        if imported.is_dir() {
+            let files = read_folder(&imported)?;
+            sources.extend(files.into_iter().map(|file| vec![file]));
+        }
         if self.config.catalog.builtin {
             sources.push(builtin());
         }

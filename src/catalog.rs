@@ -2,9 +2,11 @@
 
 mod builtin;
 pub mod manifest;
+pub mod import;
+pub mod merge;
+pub mod export;
 mod load;
 pub mod scan;
-pub mod import;
 pub mod pins;
 pub mod diff;
 pub mod snapshot;

@@ -6,10 +6,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::catalog::import::{self, DOCUMENT_BYTES_MAX, Document, Format, NoteKind};
 use crate::catalog::manifest::{self, FILE_BYTES_MAX, Fault};
 use crate::domain::{Catalog, Server, ServerName};
 
-/// A catalog file, not yet read.
+/// Ending of files that hold one server in normal form a line, as imports write them.
+const LINES: &str = "jsonl";
+
+/// A catalog file, not yet read: one server in TOML, or one a line in normal form.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// What faults call it.
@@ -35,7 +39,7 @@ pub struct Loaded {
     pub faults: Vec<Fault>,
 }
 
-/// Reads a folder's `*.toml` in the order of their names, or one file.
+/// Reads a folder's `*.toml` and `*.jsonl` in the order of their names, or one file.
 pub fn read_folder(path: &Path) -> Result<Vec<SourceFile>, ReadFolderError> {
     let wrong = |source| ReadFolderError {
         path: path.to_owned(),
@@ -53,14 +57,18 @@ pub fn read_folder(path: &Path) -> Result<Vec<SourceFile>, ReadFolderError> {
     };
     paths.retain(|path| {
         path.extension()
-            .is_some_and(|extension| extension == "toml")
+            .is_some_and(|extension| extension == "toml" || extension == LINES)
     });
     paths.sort();
     paths
         .into_iter()
         .map(|path| {
             let bytes = fs::metadata(&path).map_err(wrong)?.len();
-            if FILE_BYTES_MAX < usize::try_from(bytes).unwrap_or(usize::MAX) {
+            let bytes_max = match path.extension().is_some_and(|extension| extension == LINES) {
+                true => DOCUMENT_BYTES_MAX,
+                false => FILE_BYTES_MAX,
+            };
+            if bytes_max < usize::try_from(bytes).unwrap_or(usize::MAX) {
                 let message = format!("`{}` has {bytes} bytes, too many", path.display());
                 return Err(wrong(io::Error::other(message)));
             }
@@ -82,20 +90,16 @@ pub fn load(sources: &[Vec<SourceFile>]) -> Loaded {
     for source in sources {
         let mut seen: HashMap<ServerName, &str> = HashMap::new();
         for file in source {
-            let manifest = manifest::read(&file.name, &file.text);
-            loaded.faults.extend(manifest.faults);
-            let Some(server) = manifest.server else {
-                continue;
-            };
-            if let Some(first) = seen.get(&server.name) {
-                let message = format!("server `{}` is in `{first}` already", server.name);
-                loaded
-                    .faults
-                    .push(Fault::new(&file.name, 1, message, "remove one of them"));
-                continue;
+            for server in read_file(file, &mut loaded.faults) {
+                if let Some(first) = seen.get(&server.name) {
+                    let message = format!("server `{}` is in `{first}` already", server.name);
+                    let fault = Fault::new(&file.name, 1, message, "remove one of them");
+                    loaded.faults.push(fault);
+                    continue;
+                }
+                seen.insert(server.name.clone(), &file.name);
+                servers.insert(server.name.clone(), Arc::new(server));
             }
-            seen.insert(server.name.clone(), &file.name);
-            servers.insert(server.name.clone(), Arc::new(server));
         }
     }
     match Catalog::new(servers.into_values()) {
@@ -108,6 +112,30 @@ pub fn load(sources: &[Vec<SourceFile>]) -> Loaded {
         )),
     }
     loaded
+}
+
+/// The servers of a file. What the import of lines would refuse is a fault.
+fn read_file(file: &SourceFile, faults: &mut Vec<Fault>) -> Vec<Server> {
+    if !file.name.ends_with(&format!(".{LINES}")) {
+        let manifest = manifest::read(&file.name, &file.text);
+        faults.extend(manifest.faults);
+        return manifest.server.into_iter().collect();
+    }
+    let document = Document {
+        name: file.name.clone(),
+        text: file.text.clone(),
+    };
+    let imported = import::read(Format::NormalForm, &[document]);
+    for note in imported.report.notes {
+        if note.kind == NoteKind::Refused {
+            let place = note.place.split('#').next().unwrap_or_default();
+            let line = place.rsplit(':').next().and_then(|line| line.parse().ok());
+            let message = format!("{}: {}", note.what, note.why);
+            let remedy = "import the source again, or mend the line";
+            faults.push(Fault::new(&file.name, line.unwrap_or(1), message, remedy));
+        }
+    }
+    imported.servers
 }
 
 #[cfg(test)]

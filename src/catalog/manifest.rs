@@ -16,6 +16,7 @@ use crate::domain::{
 };
 
 pub use self::fault::Fault;
+pub(super) use self::launch::unpinned_part;
 
 /// Largest catalog file, in bytes.
 pub const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -1,5 +1,7 @@
 //! `toolcrib catalog`
 
+mod filter;
+mod import;
 mod refresh;
 mod waiting;
 
@@ -10,10 +12,13 @@ use serde_json::{Value, json};
 
 use crate::app::Place;
 use crate::catalog::scan::{KnownNames, Severity, scan_catalog, worst};
-use crate::catalog::{Loaded, load, read_folder};
+use crate::catalog::{Loaded, export, load, read_folder};
 use crate::cli::Outcome;
 use crate::cli::output::Output;
 use crate::domain::{Launch, Server, ServerName, Tool, shorten};
+
+/// Widest list of needs in a table, in characters; `show` prints all of them.
+const NEEDS_MAX: usize = 60;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Command {
@@ -22,6 +27,8 @@ pub(super) enum Command {
         /// As a JSON array.
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        filter: filter::Filter,
     },
     /// Shows a server with its tools, or one tool as SERVER/TOOL.
     Show {
@@ -40,6 +47,10 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Takes over what others publish, from a file or folder, and says what became of each item.
+    Import(import::ImportArgs),
+    /// Writes the catalog in normal form, as a Docker catalog, or as a list of tools.
+    Export(import::ExportArgs),
     /// Reads the configured sources again, and publishes what changed.
     Refresh(refresh::Args),
     /// Shows what waits to be approved. Exit code 3 if anything does.
@@ -50,10 +61,12 @@ pub(super) enum Command {
 
 pub(super) async fn run(place: Place, command: &Command, out: Output) -> anyhow::Result<Outcome> {
     match command {
+        Command::Import(args) => import::import(&place, args, out).await,
+        Command::Export(args) => import::export(&place.published_catalog()?, args, out),
         Command::Refresh(args) => refresh::run(place, args, out).await,
         Command::Diff(args) => waiting::diff(&place, args, out),
         Command::Approve(args) => waiting::approve(&place, args, out),
-        Command::List { json } => list(&place.published_catalog()?, *json, out),
+        Command::List { json, filter } => list(&place.published_catalog()?, filter, *json, out),
         Command::Show { name, json } => show(&place.published_catalog()?, name, *json, out),
         Command::Check { paths, json } => {
             let loaded = match paths.is_empty() {
@@ -70,10 +83,15 @@ pub(super) async fn run(place: Place, command: &Command, out: Output) -> anyhow:
     }
 }
 
-fn list(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
-    let servers = loaded.catalog.servers();
+fn list(
+    loaded: &Loaded,
+    filter: &filter::Filter,
+    json: bool,
+    out: Output,
+) -> anyhow::Result<Outcome> {
+    let servers = filter.servers(&loaded.catalog)?;
     if json {
-        let row = |server: &std::sync::Arc<Server>| {
+        let row = |server: &&Server| {
             json!({
                 "name": server.name.as_str(),
                 "title": &*server.title,
@@ -91,12 +109,12 @@ fn list(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
             .map(str::to_owned)
             .to_vec(),
     ];
-    for server in servers {
+    for server in &servers {
         rows.push(vec![
             server.name.to_string(),
             server.tools.len().to_string(),
             server.category.to_string(),
-            needs(server),
+            shorten(&needs(server), NEEDS_MAX).into_owned(),
             server.title.to_string(),
         ]);
     }
@@ -104,7 +122,7 @@ fn list(loaded: &Loaded, json: bool, out: Output) -> anyhow::Result<Outcome> {
     out.line(out.dim(&format!(
         "{} servers, {} tools",
         servers.len(),
-        loaded.catalog.len()
+        servers.iter().map(|server| server.tools.len()).sum::<usize>()
     )));
     if !loaded.faults.is_empty() {
         out.note(format!(
@@ -168,40 +186,10 @@ fn show(loaded: &Loaded, name: &str, json: bool, out: Output) -> anyhow::Result<
 }
 
 fn server_json(server: &Server) -> Value {
-    let secrets: Vec<Value> = server
-        .secrets
-        .iter()
-        .map(|slot| {
-            json!({ "name": slot.name.as_str(), "description": &*slot.description,
-                    "optional": slot.optional })
-        })
-        .collect();
-    let config: Vec<Value> = server
-        .config
-        .iter()
-        .map(|slot| {
-            json!({ "name": slot.name.as_str(), "description": &*slot.description,
-                    "default": slot.default.as_ref().map(ToString::to_string),
-                    "optional": slot.optional })
-        })
-        .collect();
-    json!({
-        "name": server.name.as_str(),
-        "title": &*server.title,
-        "description": &*server.description,
-        "category": &*server.category,
-        "tags": server.tags,
-        "owner": &*server.owner,
-        "launch": launch_text(server.launch.as_ref()),
-        "secrets": secrets,
-        "config": config,
-        "provenance": {
-            "source": &*server.provenance.source,
-            "version": &*server.provenance.version,
-            "license": &*server.provenance.license,
-        },
-        "tools": server.tools.iter().map(tool_json).collect::<Vec<_>>(),
-    })
+    let mut value = export::server_json(server);
+    value["launch"] = launch_text(server.launch.as_ref()).into();
+    value["tools"] = server.tools.iter().map(tool_json).collect();
+    value
 }
 
 fn tool_json(tool: &Tool) -> Value {

@@ -43,6 +43,11 @@ impl Home {
         self.0.join("cache")
     }
 
+    /// Imported catalogs: one file of normal form a source.
+    pub fn catalog(&self) -> PathBuf {
+        self.0.join("catalog")
+    }
+
     /// What catalog sources gave last.
     pub fn snapshot_file(&self) -> PathBuf {
         self.0.join("catalog.snapshot")

@@ -15,6 +15,7 @@ mod remote;
 mod reference;
 mod soak;
 mod catalog;
+mod import;
 mod wire;
 mod server;
 mod tenants;

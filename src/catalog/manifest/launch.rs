@@ -76,6 +76,18 @@ fn read_docker(section: &mut Section<'_, '_>) -> Option<Launch> {
     })
 }
 
+/// What a launch starts without an exact version, if it does.
+pub(in crate::catalog) fn unpinned_part(launch: &Launch) -> Option<String> {
+    match launch {
+        Launch::Stdio { command, args, .. } => {
+            let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+            unpinned(command, &args)
+        }
+        Launch::Docker { image, .. } => (!is_pinned_image(image)).then(|| image.to_string()),
+        Launch::Http { .. } => None,
+    }
+}
+
 /// The first package of an `npx` or `uvx` command line that is not pinned.
 fn unpinned(command: &str, args: &[String]) -> Option<String> {
     let mut rest = args.iter().map(String::as_str);

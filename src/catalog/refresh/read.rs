@@ -162,7 +162,7 @@ async fn parse(
     // What hangs is left behind on its thread; nothing waits for it.
     let reading = tokio::task::spawn_blocking(move || {
         let imported = import::read(format, &documents);
-        let mut refused = imported.report.refused;
+        let mut refused: Vec<String> = imported.report.refused().map(ToString::to_string).collect();
         let servers = without_doubles(imported.servers, &mut refused);
         (servers, refused)
     });
