@@ -17,20 +17,22 @@ use crate::search::{Baseline, Embedder, VectorCache};
 const QUERIES: &str = ".queries.jsonl";
 
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("source").args(["tools", "catalog"])))]
 pub(super) struct Args {
     /// Tools, one JSON object a line: id, server, name, description, arguments.
     #[arg(long, value_name = "FILE", requires = "queries")]
     tools: Option<PathBuf>,
     /// A catalog in normal form, one server a line, instead of --tools; with --all, the one that
     /// sets without tools of their own search.
-    #[arg(long, value_name = "FILE", conflicts_with = "tools")]
+    #[arg(long, value_name = "FILE")]
     catalog: Option<PathBuf>,
     /// Queries, one JSON object a line: id, query, relevant, style.
     #[arg(
         long,
         value_name = "FILE",
         required_unless_present = "all",
-        conflicts_with = "all"
+        conflicts_with = "all",
+        requires = "source"
     )]
     queries: Option<PathBuf>,
     /// Measures every SET.queries.jsonl of a folder, with SET.tools.jsonl beside it or --catalog.
