@@ -36,7 +36,7 @@ use crate::catalog::import::intake::Intake;
 use crate::catalog::manifest;
 use crate::domain::Server;
 
-pub use self::collect::{CollectError, Collected, FILES_MAX, collect, collect_all};
+pub use self::collect::{CollectError, Collected, FILES_MAX, collect, collect_all, group};
 pub(super) use self::docker::EXTENSION as DOCKER_EXTENSION;
 pub use self::report::{Counts, Note, NoteKind, Report};
 pub use self::source::DOCUMENT_BYTES_MAX;
@@ -118,7 +118,7 @@ impl fmt::Display for Format {
 /// A text names no format.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "`{0}` is no format: write docker, docker-registry, official-registry, mcpm, tools-list, \
+    "`{0}` is no catalog format: write docker, docker-registry, official-registry, mcpm, tools-list, \
      client-config, live-mcp-bench, toolsdk, open-api, normal-form or toml"
 )]
 pub struct ParseFormatError(String);

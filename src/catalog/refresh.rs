@@ -29,7 +29,7 @@ use crate::domain::{Catalog, Server, ServerName};
 pub use self::assemble::{Assembled, assemble};
 pub use self::fetch::{FetchError, FetchOptions};
 pub use self::judge::Asked;
-pub use self::read::{ReadLimits, ReadSourceError};
+pub use self::read::{ReadLimits, ReadSourceError, fetch_documents};
 pub use self::source::{Origin, ParseOriginError, Source};
 
 /// Sources that are read at the same time.

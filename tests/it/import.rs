@@ -197,7 +197,76 @@ fn a_path_with_nothing_to_take_is_an_error_and_writes_nothing() {
     assert!(
         String::from_utf8(run.stderr)
             .unwrap()
-            .contains("is no format")
+            .contains("is no catalog format")
     );
     assert!(!folder.path().join("catalog").exists());
+}
+
+/// A web server that knows a few paths, each answered once a connection.
+fn serve(pages: &'static [(&'static str, &'static str)]) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let first = lines.next().unwrap().unwrap();
+            while lines
+                .next()
+                .is_some_and(|line| line.is_ok_and(|line| !line.is_empty()))
+            {}
+            let path = first.split(' ').nth(1).unwrap();
+            let found = pages.iter().find(|(known, _)| *known == path);
+            let (status, body) = found.map_or(("404 Not Found", ""), |(_, body)| ("200 OK", body));
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn a_registry_is_imported_page_by_page_from_its_url() {
+    let url = serve(&[
+        (
+            "/v0/servers?limit=1",
+            r#"{"servers": [{"server": {"name": "io.example/one", "version": "1.0.0", "packages":
+                [{"registryType": "npm", "identifier": "one", "version": "1.0.0"}]}}],
+                "metadata": {"nextCursor": "io.example/one", "count": 1}}"#,
+        ),
+        (
+            "/v0/servers?limit=1&cursor=io.example%2Fone",
+            r#"{"servers": [{"server": {"name": "io.example/two", "version": "1.0.0", "packages":
+                [{"registryType": "pypi", "identifier": "two", "version": "1.0.0"}]}}],
+                "metadata": {"count": 1}}"#,
+        ),
+    ]);
+    let folder = Folder::new();
+    let import = |allow: &str| {
+        let mut command = folder.command();
+        command.env("TOOLCRIB_CATALOG__ALLOW_LOOPBACK", allow);
+        let page = format!("{url}/v0/servers?limit=1");
+        command.args(["catalog", "import", "auto", &page, "--name", "registry"]);
+        command.output().unwrap()
+    };
+    let refused = import("false");
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is not https"));
+    let taken = import("true");
+    assert!(
+        taken.status.success(),
+        "{}",
+        String::from_utf8_lossy(&taken.stderr)
+    );
+    let file = fs::read_to_string(folder.path().join("catalog/registry.jsonl")).unwrap();
+    let names: Vec<Value> = file
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone())
+        .collect();
+    assert_eq!(names, ["io-example-one", "io-example-two"]);
 }

@@ -105,11 +105,19 @@ pub fn collect_all(
             Err(note) => notes.push(note),
         }
     }
+    let (groups, more) = group(documents, format);
+    notes.extend(more);
+    Ok((groups, notes))
+}
+
+/// Documents that are there already, by format, as [`collect_all`] gives them.
+pub fn group(documents: Vec<Document>, format: Option<Format>) -> (Vec<Collected>, Vec<Note>) {
+    let mut notes = Vec::new();
     let groups = match format {
         Some(format) => vec![Collected { format, documents }],
         None => sort_out(documents, &mut notes),
     };
-    Ok((groups, notes))
+    (groups, notes)
 }
 
 /// Finds the format of each document. The `tools.json` beside a `server.yaml` belongs to it, as

@@ -6,10 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use reqwest::Url;
 use sha2::{Digest, Sha256};
 
 use crate::catalog::import::{self, Document, Format};
-use crate::catalog::refresh::fetch::{FetchError, Fetched, Fetcher};
+use crate::catalog::refresh::fetch::{FetchError, FetchOptions, Fetched, Fetcher};
 use crate::catalog::refresh::source::{Origin, Source};
 use crate::catalog::snapshot::{Seen, hex};
 use crate::domain::{Server, ServerName};
@@ -82,6 +83,82 @@ pub enum ReadSourceError {
     },
 }
 
+/// Most pages of a registry that are followed.
+const PAGES_MAX: usize = 2_000;
+
+/// All documents that a URL leads to: it, the further pages that it names, and the lists of tools
+/// that complete it. One further document that cannot be fetched is left out, and `report` is told.
+pub async fn fetch_documents(
+    url: &Url,
+    options: FetchOptions,
+    report: &(dyn Fn(String) + Send + Sync),
+) -> Result<Vec<Document>, FetchError> {
+    let fetcher = Fetcher::new(options);
+    let first = fetch_one(&fetcher, url).await?;
+    follow(&fetcher, url, first, report).await
+}
+
+async fn fetch_one(fetcher: &Fetcher, url: &Url) -> Result<Document, FetchError> {
+    match fetcher.fetch(url, None).await? {
+        Fetched::Document(text, _) => Ok(Document {
+            name: url.to_string(),
+            text,
+        }),
+        // Nothing was seen before, so that this is no answer.
+        Fetched::NotModified => Err(FetchError::Status(http::StatusCode::NOT_MODIFIED)),
+    }
+}
+
+/// The first document, the pages behind it, and lists of tools on the same server.
+async fn follow(
+    fetcher: &Fetcher,
+    url: &Url,
+    first: Document,
+    report: &(dyn Fn(String) + Send + Sync),
+) -> Result<Vec<Document>, FetchError> {
+    let bytes_max = ReadLimits::default().bytes_max;
+    let lists = import::tools_urls(&first);
+    let mut documents = vec![first];
+    let mut bytes = 0;
+    while documents.len() < PAGES_MAX
+        && let Some(last) = documents.last()
+        && let Some(cursor) = import::next_cursor(&last.text)
+    {
+        bytes += last.text.len() as u64;
+        if bytes_max < bytes {
+            return Err(FetchError::TooLarge { max: bytes_max });
+        }
+        documents.push(fetch_one(fetcher, &page_at(url, &cursor)).await?);
+    }
+    for list in lists {
+        let same_host = |list: &Url| list.host_str() == url.host_str();
+        let Some(list) = Url::parse(&list).ok().filter(same_host) else {
+            report(format!("`{list}` is on another server and was not fetched"));
+            continue;
+        };
+        match fetch_one(fetcher, &list).await {
+            Ok(document) => documents.push(document),
+            Err(error) => report(format!("`{list}` was not fetched: {error}")),
+        }
+    }
+    Ok(documents)
+}
+
+/// The URL with its `cursor` replaced.
+fn page_at(url: &Url, cursor: &str) -> Url {
+    let mut page = url.clone();
+    let kept: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, _)| name != "cursor")
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    page.query_pairs_mut()
+        .clear()
+        .extend_pairs(kept)
+        .append_pair("cursor", cursor);
+    page
+}
+
 /// A source that was read, or not.
 #[derive(Debug)]
 pub(super) enum Reading {
@@ -125,8 +202,17 @@ async fn try_read(
                 Fetched::NotModified => return Ok(Reading::Unchanged),
                 Fetched::Document(text, next) => (text, next),
             };
-            let name = url.to_string();
-            (vec![Document { name, text }], next)
+            let first = Document {
+                name: url.to_string(),
+                text,
+            };
+            let told = |why: String| tracing::warn!(url = %url, why, "left out a list of tools");
+            let documents = follow(fetcher, url, first, &told).await;
+            let documents = documents.map_err(|error| ReadSourceError::Fetch {
+                url: url.to_string(),
+                source: error,
+            })?;
+            (documents, next)
         }
         Origin::Path(path) => {
             let (path, limits) = (path.clone(), limits.clone());

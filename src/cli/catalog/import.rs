@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::app::Place;
-use crate::catalog::import::{Counts, Format, Imported, Note, NoteKind, collect_all, read};
+use crate::catalog::import::{
+    Collected, Counts, Format, Imported, Note, NoteKind, collect_all, group, read,
+};
 use crate::catalog::merge::{MergeRules, merge};
+use crate::catalog::refresh::{FetchOptions, Origin, fetch_documents};
 use crate::catalog::{Loaded, export};
 use crate::cli::Outcome;
 use crate::cli::output::Output;
@@ -23,12 +27,12 @@ const KINDS_MAX: usize = 40;
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
-pub(super) struct ImportArgs {
+pub(in crate::cli) struct ImportArgs {
     /// docker, docker-registry, official-registry, mcpm, tools-list, client-config,
     /// live-mcp-bench, toolsdk, open-api, normal-form, toml; or auto to find out.
     format: String,
-    /// A file or a folder.
-    path: PathBuf,
+    /// A file, a folder, or an https URL, whose further pages are followed.
+    path: String,
     /// Name of the source; without it the name of the file or folder.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -50,7 +54,7 @@ pub(super) struct ImportArgs {
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(super) enum ExportFormat {
+pub(in crate::cli) enum ExportFormat {
     /// One server a line, all that is known of it.
     NormalForm,
     /// A compiled Docker MCP catalog, version 3, as YAML.
@@ -60,7 +64,7 @@ pub(super) enum ExportFormat {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct ExportArgs {
+pub(in crate::cli) struct ExportArgs {
     /// What to write.
     #[arg(value_enum, default_value = "normal-form")]
     format: ExportFormat,
@@ -101,10 +105,10 @@ pub(super) async fn import(
     };
     let name = source_name(args)?;
     let rules = MergeRules::new(&args.exclude, &args.exclude_license)?;
-    let taken = take(&args.path, format, &rules)?;
+    let taken = take(place, &args.path, format, &rules).await?;
     if taken.servers.is_empty() {
         print_notes(&taken, args, out)?;
-        bail!("nothing in `{}` could be taken", args.path.display());
+        bail!("nothing in `{}` could be taken", args.path);
     }
     let file = place.home.catalog().join(format!("{name}.jsonl"));
     if !args.dry_run {
@@ -153,18 +157,33 @@ fn source_name(args: &ImportArgs) -> anyhow::Result<ServerName> {
             .parse()
             .context("the name of a source is written like that of a server");
     }
-    let path = args
-        .path
-        .canonicalize()
-        .unwrap_or_else(|_| args.path.clone());
+    if is_url(&args.path) {
+        let plain = args.path.split(['?', '#']).next().unwrap_or_default();
+        let whole = plain.split_once("://").map_or(plain, |(_, rest)| rest);
+        return ServerName::nearest_to(whole).context("the URL gives no name: add --name");
+    }
+    let path = Path::new(&args.path);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     ServerName::nearest_to(&stem).context("the path gives no name for the source: add --name")
 }
 
+fn is_url(path: &str) -> bool {
+    path.starts_with("https://") || path.starts_with("http://")
+}
+
 /// The documents by format, each read, then made one: a format that says more about a server
 /// wins over one that says less.
-fn take(path: &Path, format: Option<Format>, rules: &MergeRules) -> anyhow::Result<Taken> {
-    let (groups, mut notes) = collect_all(path, format)?;
+async fn take(
+    place: &Place,
+    path: &str,
+    format: Option<Format>,
+    rules: &MergeRules,
+) -> anyhow::Result<Taken> {
+    let (groups, mut notes) = match is_url(path) {
+        true => fetch(place, path, format).await?,
+        false => collect_all(Path::new(path), format)?,
+    };
     let mut sources = Vec::new();
     let mut formats = Vec::new();
     for group in groups {
@@ -180,6 +199,36 @@ fn take(path: &Path, format: Option<Format>, rules: &MergeRules) -> anyhow::Resu
         notes,
         formats,
     })
+}
+
+/// The documents that a URL leads to, by format.
+async fn fetch(
+    place: &Place,
+    path: &str,
+    format: Option<Format>,
+) -> anyhow::Result<(Vec<Collected>, Vec<Note>)> {
+    let Origin::Url(url) = Origin::of_url(path, place.config.catalog.allow_loopback)? else {
+        bail!("`{path}` is no URL")
+    };
+    let left_out = Mutex::new(Vec::new());
+    let report = |why: String| {
+        let mut left_out = left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        left_out.push(why);
+    };
+    let documents = fetch_documents(&url, FetchOptions::default(), &report)
+        .await
+        .with_context(|| format!("cannot fetch `{path}`"))?;
+    let (groups, mut notes) = group(documents, format);
+    let left_out = left_out
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    notes.extend(left_out.into_iter().map(|why| Note {
+        place: path.to_owned(),
+        kind: NoteKind::Noted,
+        what: "list of tools".to_owned(),
+        why,
+    }));
+    Ok((groups, notes))
 }
 
 /// Into a temporary file beside it, then in its place: a reader sees the old or the new one.
@@ -233,7 +282,7 @@ fn to_json(taken: &Taken, file: &Path) -> Value {
 
 fn print_notes(taken: &Taken, args: &ImportArgs, out: Output) -> anyhow::Result<()> {
     if args.json {
-        return out.json(&to_json(taken, &args.path));
+        return out.json(&to_json(taken, Path::new(&args.path)));
     }
     let mut rows = vec![
         [
