@@ -10,7 +10,7 @@ SERVERS := .servers
 CLIENTS := .clients
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients models eval bench serve clean
+.PHONY: help run test check build servers clients models eval figures bench serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -25,7 +25,7 @@ run: build models servers ## Fetches, builds, shows one search and one run, and 
 
 build: ## Builds the release program.
 	@command -v cargo >/dev/null || { echo "cargo is missing: install the Rust toolchain, 1.92 or newer"; exit 1; }
-	@echo "== building (about five minutes the first time)"
+	@echo "== building (five to ten minutes the first time)"
 	cargo build --release --locked
 
 models: build ## Fetches the embedding model and the ONNX runtime by SHA-256.
@@ -68,6 +68,9 @@ LABELLED_CATALOG ?= ../shared/catalogs/merged/catalog.jsonl
 eval: build models ## Measures search quality on the labelled queries of LABELLED, against baselines and gate.
 	@test -d "$(LABELLED)" || { echo "no labelled queries: set LABELLED to a folder of SET.queries.jsonl"; exit 1; }
 	$(TOOLCRIB) eval --all $(LABELLED) --catalog $(LABELLED_CATALOG) --baselines --gate docs/eval-gate.json
+
+figures: build models ## Prints the figures of the README: start, memory, one search.
+	python3 benches/figures.py $(TOOLCRIB) $${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models
 
 bench: models ## Runs the benchmarks.
 	cargo bench --locked
