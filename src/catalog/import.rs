@@ -5,7 +5,7 @@
 //! documents -> read: servers, and a report of what was taken, merged, repaired, refused and why
 //! ```
 //!
-//! [`read`] does no I/O and never panics; [`collect`] and [`collect_all`] read files and nothing
+//! [`read`] does no I/O and never panics; [`collect()`] and [`collect_all`] read files and nothing
 //! else. What comes in is either in the result or in the report: see [`Counts::balance`].
 
 mod collect;
