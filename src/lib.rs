@@ -17,7 +17,7 @@
 //! | [`config`] | defaults, file, environment, flags | be read below `app` |
 //! | [`transport`] | HTTP, MCP, the desk of all surfaces, wire JSON, refusals | rank, run, hold state |
 //! | [`models`] | pinned models and runtime: fetch, verify | load a model |
-//! | [`catalog`] | catalog files and what is wrong with them | touch an upstream |
+//! | [`catalog`] | files and their faults, importers, refresh, pins, scanner | touch an upstream |
 //! | [`eval`] | search quality on labelled queries | be needed by serving |
 //! | [`search`] | one immutable index, swapped as a whole; the pipeline | know `call`, hold a lock |
 //! | [`call`] | sessions with servers behind, arguments, secrets, results | know `search` |
