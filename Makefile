@@ -47,11 +47,14 @@ test: servers clients test-models ## Runs all tests.
 	cargo test --locked --doc --quiet
 	cargo nextest run --locked --no-fail-fast $(NEXTEST_ARGS)
 
+# Built as the tests are, so that nothing is compiled twice.
 .PHONY: test-models
 test-models:
+	@echo "== building the tests (about five minutes the first time)"
+	cargo test --locked --no-run
 	@echo "== model and runtime, for the tests"
-	cargo run --locked --quiet -- models fetch minilm-int8
-	@cargo run --locked --quiet -- search "warm the vectors up" >/dev/null
+	target/debug/toolcrib models fetch minilm-int8
+	@target/debug/toolcrib search "warm the vectors up" >/dev/null
 
 check: ## Format, lints, documentation, licences.
 	cargo fmt --check
