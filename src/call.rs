@@ -18,6 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -102,7 +104,8 @@ pub struct CallerSide {
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct CallOutcome {
-    /// The search's run; none for a direct call.
+    /// The search's run; none for a direct call, unless its result was cut: then the whole is kept
+    /// under it.
     pub run_id: Option<RunId>,
     /// The tool that ran.
     pub tool: ToolId,
@@ -176,8 +179,8 @@ impl Caller {
         Ok(self.outcome(tenant, Some(run_id), tool.clone(), result.map_err(failed)?))
     }
 
-    /// Runs a tool without a handle, for the operator at the command line. All other checks are
-    /// the same.
+    /// Runs a tool without a handle, for the operator at the command line and for surfaces whose
+    /// callers name tools. All other checks are the same.
     pub async fn call_directly(
         &self,
         tenant: &Tenant,
@@ -204,6 +207,7 @@ impl Caller {
         };
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
+        lease.check().map_err(failed)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
         Ok(self.outcome(tenant, None, tool.clone(), result.map_err(failed)?))
     }
@@ -239,16 +243,16 @@ impl Caller {
     fn outcome(
         &self,
         tenant: &Tenant,
-        run_id: Option<RunId>,
+        mut run_id: Option<RunId>,
         tool: ToolId,
         mut result: Map<String, Value>,
     ) -> CallOutcome {
         let chars_max = self.upstreams.options().result_chars_max;
-        if let Some(run_id) = run_id
-            && result::is_over(&result, chars_max)
-        {
+        if result::is_over(&result, chars_max) {
+            let own = || RunId::generate(&mut OsRng.unwrap_err());
             let whole = Value::Object(result.clone()).to_string();
-            self.kept.put(&tenant.id, run_id, whole);
+            self.kept
+                .put(&tenant.id, *run_id.get_or_insert_with(own), whole);
         }
         let truncated = result::cap(&mut result, chars_max);
         CallOutcome {

@@ -31,6 +31,8 @@ mod blend;
 mod diversify;
 mod answer;
 mod explain;
+mod shelf;
+mod find;
 mod baseline;
 mod scale;
 #[cfg(test)]
@@ -57,11 +59,13 @@ pub use self::baseline::{Baseline, Baselines};
 pub use self::candidates::Lane;
 pub use self::embedder::{EmbedError, Embedder};
 pub use self::explain::{Explanation, Row, Word};
+pub use self::find::{Backend, FindOptions, Found, Hit, Kind, Rank};
 pub use self::graph::DumpGraphError;
 pub use self::index::{BuildIndexError, Index, Progress};
 pub use self::model::{LoadModelError, ModelFiles, Pooling, RunModelError};
 pub use self::ranking::{PICKS_MAX, Ranking, VECTOR_SHARE};
 pub use self::scale::{Scale, Way, measure};
+pub use self::shelf::Shelf;
 pub use self::vectors::{UseCacheError, VectorCache};
 
 /// Why a search gave no tools.

@@ -67,7 +67,7 @@ impl Meaning<'_> {
     }
 
     /// The nearest tools to the whole and to each clause, and of all those the nearest.
-    fn find(&self, allowed: &Allowed, ranking: &Ranking) -> Vec<Near> {
+    pub(super) fn find(&self, allowed: &Allowed, ranking: &Ranking) -> Vec<Near> {
         let nearest = &self.side.nearest;
         let mut found = nearest.find(&self.whole, allowed, ranking);
         if self.clauses.is_empty() {

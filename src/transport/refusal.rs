@@ -18,7 +18,7 @@ const TEXT_MAX: usize = 2_000;
 
 /// An error of the wire contract.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub struct Refusal {
     /// Its name in the error table.
     pub(super) code: &'static str,
     /// What happened.
@@ -148,8 +148,11 @@ impl Refusal {
             )
             .of_tool(None, tool),
             CallError::InvalidArguments { run_id, tool, problems, left } => {
-                let hint = format!("Correct `arguments` and call again with the same token.{}",
-                    left.map(left_text).unwrap_or_default());
+                let hint = match left {
+                    Some(left) => format!("Correct `arguments` and call again with the same token.{}",
+                        left_text(*left)),
+                    None => "Correct `arguments` and call again.".to_owned(),
+                };
                 let message = format!("the arguments of `{tool}` do not fit: {}", list(problems));
                 Self::new(code, message, hint).of_tool(*run_id, tool)
             }
@@ -174,7 +177,11 @@ impl Refusal {
             }
             CallError::Upstream { run_id, tool, source } => {
                 tracing::warn!(tool = %tool, error = %Chain(source), "run failed");
-                Self::new(code, Chain(source).to_string() + &stderr_text(source), upstream_hint(source))
+                let hint = match run_id {
+                    Some(_) => upstream_hint(source),
+                    None => direct_hint(source),
+                };
+                Self::new(code, Chain(source).to_string() + &stderr_text(source), hint)
                     .of_tool(*run_id, tool)
             }
         };
@@ -294,13 +301,22 @@ fn upstream_hint(error: &UpstreamError) -> String {
     )
 }
 
+/// The same for a call that no token was needed for.
+fn direct_hint(error: &UpstreamError) -> String {
+    if error.sent() {
+        return "The call was sent and may have taken effect. Check before you repeat it."
+            .to_owned();
+    }
+    format!("Nothing was sent. {}", retry_hint(error.retry_after()))
+}
+
 fn retry_hint(after: Option<Duration>) -> String {
     match after {
         Some(after) => format!(
             "Try again in {} seconds.",
             after.as_secs_f64().ceil().max(1.0)
         ),
-        None => "Try again, or choose another candidate.".to_owned(),
+        None => "Try again, or choose another tool.".to_owned(),
     }
 }
 
