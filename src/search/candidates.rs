@@ -53,7 +53,7 @@ pub(super) struct Meaning<'a> {
 
 impl Meaning<'_> {
     /// How near a tool is: mostly to the whole, partly to the clause it fits best.
-    fn cosine(&self, slot: Slot) -> f32 {
+    pub(super) fn cosine(&self, slot: Slot) -> f32 {
         let nearest = &self.side.nearest;
         let whole = nearest.cosine(&self.whole, slot);
         let clauses = self.clauses.iter();

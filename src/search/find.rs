@@ -4,18 +4,19 @@
 //! query -> read -> embed -> each back end's list -> fuse by reciprocal rank -> the best few
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::domain::{Catalog, Query, Slot, Tenant, Tool, ToolId};
 use crate::search::answer::Degraded;
 use crate::search::candidates::{self, Meaning};
+use crate::search::fields::{FieldIndex, FieldWeights};
 use crate::search::index::Index;
 use crate::search::ranking::Ranking;
 use crate::search::reading::{Reader, Reading};
 use crate::search::scope::Allowed;
-use crate::search::{Embedder, Searcher, blend};
+use crate::search::{Embedder, Searcher, blend, terms};
 
 /// Added to a rank before its reciprocal counts: Cormack, Clarke and Buettcher, "Reciprocal Rank
 /// Fusion", 2009.
@@ -38,6 +39,9 @@ pub enum Kind {
 pub struct Backend {
     /// What it goes by.
     pub kind: Kind,
+    /// Fields that its keyword side looks at, each with its weight. Without, it is the keyword
+    /// side of `search_tools`. Vectors are of whole definitions.
+    pub fields: Option<FieldWeights>,
 }
 
 /// How a list is ranked.
@@ -133,8 +137,13 @@ impl Searcher {
         };
         let mut ranking = self.ranking.clone();
         ranking.pool = ranking.pool.max(options.most);
+        let by_field = match backends.iter().any(|backend| backend.fields.is_some()) {
+            true => index.by_field().await,
+            false => None,
+        };
         let asked = Asked {
             index: &index,
+            by_field,
             allowed: &allowed,
             reading: &reading,
             meaning: meaning.as_ref(),
@@ -158,6 +167,7 @@ impl Searcher {
 /// One query with all that its back ends need.
 struct Asked<'a> {
     index: &'a Index,
+    by_field: Option<&'a FieldIndex>,
     allowed: &'a Allowed,
     reading: &'a Reading,
     meaning: Option<&'a Meaning<'a>>,
@@ -167,18 +177,70 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// A back end's list, best first, ties by slot. Without a model words stand in for meaning.
     fn list(&self, backend: &Backend) -> Vec<Hit> {
-        match (backend.kind, self.meaning) {
-            (Kind::Semantic, Some(meaning)) => {
-                let near = meaning.find(self.allowed, self.ranking).into_iter();
-                near.map(|near| Hit {
-                    slot: near.slot,
-                    score: near.cosine,
-                })
-                .collect()
+        let by_field = self.by_field.zip(backend.fields);
+        match (backend.kind, self.meaning, by_field) {
+            (Kind::Semantic, Some(meaning), _) => self.near(meaning),
+            (Kind::Hybrid, Some(meaning), Some((fields, weights))) => {
+                self.mixed(meaning, self.worded(fields, weights))
             }
-            (Kind::Hybrid, Some(_)) => self.blended(self.meaning),
-            (Kind::Keyword, _) | (_, None) => self.blended(None),
+            (Kind::Hybrid, Some(_), None) => self.blended(self.meaning),
+            (_, _, Some((fields, weights))) => self.worded(fields, weights),
+            (_, _, None) => self.blended(None),
         }
+    }
+
+    fn near(&self, meaning: &Meaning<'_>) -> Vec<Hit> {
+        let near = meaning.find(self.allowed, self.ranking).into_iter();
+        near.map(|near| Hit {
+            slot: near.slot,
+            score: near.cosine,
+        })
+        .collect()
+    }
+
+    /// The best by weighted fields. Words that no ranking of `search_tools` knows may still stand
+    /// in an output schema.
+    fn worded(&self, fields: &FieldIndex, weights: FieldWeights) -> Vec<Hit> {
+        let known = self.reading.terms.iter().map(|term| term.stem.to_string());
+        let unknown = self.reading.unknown.iter().map(|word| terms::stem(word));
+        let mut stems: Vec<String> = known.chain(unknown).collect();
+        stems.sort_unstable();
+        stems.dedup();
+        let mut hits = fields.best(&stems, weights, |slot| self.allowed.allows(slot));
+        hits.truncate(self.ranking.pool);
+        hits
+    }
+
+    /// Nearness and weighted words, each over the candidates from 0 to 1, in the shares of
+    /// `search_tools`.
+    fn mixed(&self, meaning: &Meaning<'_>, worded: Vec<Hit>) -> Vec<Hit> {
+        let most = worded.first().map_or(1.0, |hit| hit.score);
+        let words: HashMap<Slot, f32> = worded
+            .into_iter()
+            .map(|hit| (hit.slot, hit.score / most))
+            .collect();
+        let mut hits = self.near(meaning);
+        let near: HashSet<Slot> = hits.iter().map(|hit| hit.slot).collect();
+        let more = words.keys().filter(|slot| !near.contains(slot));
+        hits.extend(more.map(|slot| Hit {
+            slot: *slot,
+            score: meaning.cosine(*slot),
+        }));
+        let cosines = hits.iter().map(|hit| hit.score);
+        let (low, high) = cosines.fold((f32::MAX, f32::MIN), |(low, high), cosine| {
+            (low.min(cosine), high.max(cosine))
+        });
+        let share = self.ranking.vector_share;
+        for hit in &mut hits {
+            let semantic = match low < high {
+                true => (hit.score - low) / (high - low),
+                false => 1.0,
+            };
+            let keyword = words.get(&hit.slot).copied().unwrap_or(0.0);
+            hit.score = share * semantic + (1.0 - share) * keyword;
+        }
+        sort(&mut hits);
+        hits
     }
 
     fn blended(&self, meaning: Option<&Meaning<'_>>) -> Vec<Hit> {
@@ -206,8 +268,13 @@ fn fuse(lists: &[Vec<Hit>]) -> Vec<Hit> {
         .into_iter()
         .map(|(slot, score)| Hit { slot, score })
         .collect();
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
+    sort(&mut hits);
     hits
+}
+
+/// Best first, ties by slot.
+fn sort(hits: &mut [Hit]) {
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.slot.cmp(&b.slot)));
 }
 
 #[cfg(test)]

@@ -42,17 +42,20 @@ impl Shelf {
         self.len() == 0
     }
 
+    /// Whether the tool in a slot of its catalog is on the shelf.
+    pub fn holds(&self, slot: Slot) -> bool {
+        self.allowed.allows(slot)
+    }
+
     /// All tools, in the order of their ids.
     pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.catalog()
-            .slots()
-            .filter(|slot| self.allowed.allows(*slot))
+        self.catalog().slots().filter(|slot| self.holds(*slot))
     }
 
     /// Where a tool stands, if it is on the shelf.
     pub fn find(&self, id: &ToolId) -> Option<Slot> {
         let found = self.catalog().find(id);
-        found.filter(|slot| self.allowed.allows(*slot))
+        found.filter(|slot| self.holds(*slot))
     }
 }
 
