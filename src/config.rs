@@ -4,6 +4,7 @@
 
 mod home;
 mod sections;
+mod tools;
 mod overlay;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ pub use self::home::{FindHomeError, Home};
 pub use self::sections::{
     CatalogSection, HandlesSection, LimitsSection, LogFormat, LogSection, ModelSection,
     RankingSection, ServerSection, SourceSection, Surface, UpstreamsSection,
+};
+pub use self::tools::{
+    EagerPolicy, EagerSection, IndexEntry, IndexSection, IndexType, SearchField, SearchSection,
+    ToolsSection,
 };
 
 /// Why there is no configuration.
@@ -61,6 +66,8 @@ pub struct Config {
     pub catalog: CatalogSection,
     /// The embedding model.
     pub model: ModelSection,
+    /// What the surface `gateway` lists.
+    pub tools: ToolsSection,
     /// Weights of the ranking.
     pub ranking: RankingSection,
     /// Handles.
@@ -135,6 +142,7 @@ impl Config {
                 return conflict(&format!("server.surfaces names `{name}` twice"));
             }
         }
+        self.tools.check().map_err(ReadConfigError::Conflict)?;
         if self.model.threads == 0 || 64 < self.model.threads {
             return conflict("model.threads: give 1 to 64");
         }

@@ -152,7 +152,7 @@ impl Desk {
         }
     }
 
-    fn admit(&self, guest: &Guest, activity: Activity) -> Result<impl Sized, Refusal> {
+    fn admit(&self, guest: &Guest, activity: Activity) -> Result<impl Sized + use<>, Refusal> {
         if self.lifecycle.is_stopping() {
             return Err(Refusal::shutting_down());
         }

@@ -3,6 +3,9 @@
 
 mod surface;
 mod connected;
+mod gateway;
+mod definition;
+mod changes;
 mod relay;
 pub(in crate::transport) mod runs;
 
@@ -10,18 +13,21 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, ErrorData, Implementation,
-    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, ServerNotification, SubscriptionFilter, ToolListChangedNotification,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
 
 use crate::lifecycle::Lifecycle;
 use crate::transport::desk::{Desk, Guest};
+use crate::transport::mcp::changes::Changes;
 use crate::transport::mcp::relay::{caller_side, typed};
 use crate::transport::mcp::surface::FIXED_TTL_MS;
 
 pub use self::connected::Connected;
+pub use self::gateway::Gateway;
 pub use self::surface::{Ask, Listing, Surface, ToolCall};
 
 /// The standard streams could not be served.
@@ -89,14 +95,86 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
             .build();
+        if let Some(tools) = capabilities
+            .tools
+            .as_mut()
+            .filter(|_| self.surface.changes())
+        {
+            tools.list_changed = Some(true);
+        }
         let implementation = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
             .with_instructions(self.surface.instructions())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Over HTTP the legacy era has no stream here that changes could be told on.
+        if let Some(tools) = result
+            .capabilities
+            .tools
+            .as_mut()
+            .filter(|_| self.resident.is_none())
+        {
+            tools.list_changed = None;
+        }
+        Ok(result)
+    }
+
+    /// The legacy era on standard streams: changes are told unasked.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(guest) = self.resident.clone().filter(|_| self.surface.changes()) else {
+            return;
+        };
+        let (surface, desk) = (Arc::clone(&self.surface), Arc::clone(&self.desk));
+        let lifecycle = desk.lifecycle().clone();
+        lifecycle.spawn(async move {
+            let mut changes = Changes::new(surface, desk, guest);
+            while let Some(()) = changes.next().await {
+                if context.peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        Some(filter).filter(|_| self.surface.changes())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let ask = self.ask(subscription.request_context())?;
+        let place = self.desk.admit_listener(&ask.guest);
+        let _place = place.map_err(|full| ErrorData::internal_error(full.to_text(), None))?;
+        let (surface, desk) = (Arc::clone(&self.surface), Arc::clone(&self.desk));
+        let mut changes = Changes::new(surface, desk, ask.guest);
+        loop {
+            tokio::select! {
+                another = changes.next() => if another.is_none() {
+                    return Ok(());
+                },
+                () = subscription.cancelled() => return Ok(()),
+            }
+            let tell = ToolListChangedNotification::default();
+            let tell = ServerNotification::ToolListChangedNotification(tell);
+            if subscription.sink().send(tell).await.is_err() {
+                return Ok(());
+            }
+        }
     }
 
     async fn discover(

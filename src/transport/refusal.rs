@@ -9,12 +9,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::call::{CallError, Problem, StepProblem, UpstreamError};
-use crate::domain::{RunId, SettingName, ToolId};
+use crate::domain::{RunId, SettingName, ToolId, clean_line, clean_text};
 use crate::search::SearchError;
 use crate::telemetry::Chain;
 
 /// Longest message or hint, in characters.
 const TEXT_MAX: usize = 2_000;
+/// Longest unknown name that is repeated, in characters.
+const NAME_MAX: usize = 128;
 
 /// An error of the wire contract.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,8 +54,8 @@ impl Refusal {
     pub(super) fn to_json(&self) -> Value {
         let mut body = json!({
             "error": self.code,
-            "message": crate::domain::clean_text(&self.message, TEXT_MAX),
-            "hint": crate::domain::clean_text(&self.hint, TEXT_MAX),
+            "message": clean_text(&self.message, TEXT_MAX),
+            "hint": clean_text(&self.hint, TEXT_MAX),
         });
         if let Some(run_id) = self.run_id {
             body["workflow_run_id"] = run_id.to_string().into();
@@ -78,6 +80,30 @@ impl Refusal {
         let hint = "Give `capability_token` and `tool_name` as search_tools returned them, and \
                     `arguments` as an object.";
         Self::new("INVALID_ARGUMENTS", problem, hint)
+    }
+
+    /// No tool that this caller may use has the name.
+    pub(super) fn unknown_tool(name: &str, nearest: &[String], search: Option<&str>) -> Self {
+        let near = match nearest {
+            [] => String::new(),
+            names => format!("The nearest names are: {}. ", names.join(", ")),
+        };
+        let hint = match search {
+            Some(search) => format!("{near}{search} finds others."),
+            None => format!("{near}tools/list shows all."),
+        };
+        let name = clean_line(name, NAME_MAX);
+        Self::new("UNKNOWN_TOOL", format!("there is no tool `{name}`"), hint)
+    }
+
+    /// The arguments of a tool of our own are wrong.
+    pub(super) fn malformed(problem: &str, hint: &str) -> Self {
+        Self::new("INVALID_ARGUMENTS", problem, hint)
+    }
+
+    /// Message and hint in one, for errors of the protocol.
+    pub(super) fn to_text(&self) -> String {
+        clean_text(&format!("{}. {}", self.message, self.hint), TEXT_MAX)
     }
 
     /// Too many in a minute.

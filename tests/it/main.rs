@@ -19,6 +19,8 @@ mod import;
 mod wire;
 mod server;
 mod tenants;
+mod gateway;
+mod surfaces;
 mod shutdown;
 mod clients;
 mod cli;

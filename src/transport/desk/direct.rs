@@ -1,12 +1,16 @@
 //! The desk for surfaces without handles: lists, lookups and runs of tools that the caller names.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::call::CallerSide;
 use crate::domain::{Query, ToolId};
+use crate::lifecycle::Lifecycle;
 use crate::search::{FindOptions, Found, Shelf};
-use crate::telemetry::Operation;
+use crate::telemetry::{Chain, Operation};
 use crate::tenants::Activity;
 use crate::transport::desk::{Desk, Guest, Reply, digest, run_reply, tool_result};
 use crate::transport::refusal::Refusal;
@@ -50,18 +54,62 @@ impl Desk {
         reply.close(guest, operation, start, None)
     }
 
-    /// Something about the tools of a shelf. Counted as a search.
-    pub fn look_up(
+    /// Something about the tools of a guest's shelf. Counted as a search.
+    pub async fn look_up(
         &self,
         guest: &Guest,
         operation: Operation,
-        show: impl FnOnce(&Shelf) -> Result<Value, Refusal>,
+        show: impl FnOnce(&Shelf) -> Result<Value, Refusal> + Send + 'static,
     ) -> Map<String, Value> {
         let start = Instant::now();
-        let admitted = self.admit(guest, Activity::Search);
-        let shown = admitted.and_then(|_permit| show(&self.shelf(guest)));
+        let shown = self.consult(guest, show).await.flatten();
         let reply = shown.map_or_else(Reply::from, |body| Reply::shown(&body));
         reply.close(guest, operation, start, None)
+    }
+
+    /// Says what is wrong with a call that came no further, for surfaces that answer it with an
+    /// error of the protocol.
+    pub async fn refuse(
+        &self,
+        guest: &Guest,
+        operation: Operation,
+        say: impl FnOnce(&Shelf) -> Refusal + Send + 'static,
+    ) -> Refusal {
+        let start = Instant::now();
+        let refusal = self.consult(guest, say).await.unwrap_or_else(|limit| limit);
+        Reply::from(refusal.clone()).close(guest, operation, start, None);
+        refusal
+    }
+
+    /// Asks something of a guest's shelf beside the runtime: it may be long. Within the limits of
+    /// searches, and not audited.
+    pub async fn consult<T: Send + 'static>(
+        &self,
+        guest: &Guest,
+        ask: impl FnOnce(&Shelf) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let _permit = self.admit(guest, Activity::Search)?;
+        let (searcher, tenant) = (Arc::clone(&self.searcher), Arc::clone(&guest.tenant));
+        let asked = tokio::task::spawn_blocking(move || ask(&searcher.shelf(&tenant)));
+        asked.await.map_err(|error| {
+            tracing::error!(error = %Chain(&error), "a lookup broke down");
+            Refusal::busy()
+        })
+    }
+
+    /// A place for a stream that tells a guest of changes.
+    pub fn admit_listener(&self, guest: &Guest) -> Result<impl Sized + use<>, Refusal> {
+        self.admit(guest, Activity::Listen)
+    }
+
+    /// Hears of each index that is published.
+    pub fn generations(&self) -> watch::Receiver<u64> {
+        self.searcher.generations()
+    }
+
+    /// Starting and stopping, for streams that outlive a request.
+    pub fn lifecycle(&self) -> &Lifecycle {
+        &self.lifecycle
     }
 
     /// Runs a tool that the guest names: its scope, the arguments and the limits are checked as
@@ -75,18 +123,6 @@ impl Desk {
             Err(refusal) => refusal.into(),
         };
         reply.close(guest, operation, start, arguments)
-    }
-
-    /// Counts and audits what never came as far as a tool.
-    pub fn refuse(
-        &self,
-        guest: &Guest,
-        operation: Operation,
-        refusal: Refusal,
-    ) -> Map<String, Value> {
-        let start = Instant::now();
-        let refusal = self.admit(guest, Activity::Search).err().unwrap_or(refusal);
-        Reply::from(refusal).close(guest, operation, start, None)
     }
 
     async fn execute_admitted(&self, guest: &Guest, execution: Execution) -> Reply {

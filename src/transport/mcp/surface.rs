@@ -54,6 +54,16 @@ pub trait Surface: fmt::Debug + Send + Sync {
     /// What a client reads when it connects.
     fn instructions(&self) -> &str;
 
+    /// Whether a guest's list may change while the program runs.
+    fn changes(&self) -> bool {
+        false
+    }
+
+    /// Is another when a guest's list is another.
+    fn fingerprint(&self, _guest: &Guest) -> [u8; 32] {
+        [0; 32]
+    }
+
     /// One page of `tools/list`. A cursor that is none of ours is an invalid parameter.
     fn list<'a>(
         &'a self,
