@@ -20,6 +20,7 @@ mod wire;
 mod server;
 mod tenants;
 mod gateway;
+mod changes;
 mod surfaces;
 mod shutdown;
 mod clients;
