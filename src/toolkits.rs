@@ -140,3 +140,6 @@ impl Toolkits {
         Some(listed)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,13 +19,17 @@ pub struct Shelf {
 impl Searcher {
     /// What a tenant may use at present.
     pub fn shelf(&self, tenant: &Tenant) -> Shelf {
-        let index = self.index();
-        let allowed = index.allowed(tenant);
-        Shelf { index, allowed }
+        Shelf::of(self.index(), tenant)
     }
 }
 
 impl Shelf {
+    /// What a tenant may use of an index.
+    pub fn of(index: Arc<Index>, tenant: &Tenant) -> Self {
+        let allowed = index.allowed(tenant);
+        Self { index, allowed }
+    }
+
     /// The catalog that its slots belong to. It also holds what is not on the shelf: ask
     /// [`Shelf::find`] before showing anything of it.
     pub fn catalog(&self) -> &Arc<Catalog> {
@@ -79,11 +83,7 @@ mod tests {
             id: TenantId::local(),
             scope: Scope::new(&["weather".to_owned()]).unwrap(),
         };
-        let allowed = index.allowed(&tenant);
-        let shelf = Shelf {
-            index: Arc::new(index),
-            allowed,
-        };
+        let shelf = Shelf::of(Arc::new(index), &tenant);
         let ids: Vec<String> = shelf
             .slots()
             .map(|slot| shelf.catalog().id(slot).to_string())

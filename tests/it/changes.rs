@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -119,7 +119,19 @@ async fn a_tenant_has_no_more_streams_than_requests_at_one_time() {
     let found = json!({ "query": "polish a statue" });
     let found = program.call(Some(&a), "crib__search_tools", found).await;
     assert_eq!(found["isError"], false, "{found}");
+    // Its place is free again when the client has gone.
     drop(first);
+    let start = Instant::now();
+    loop {
+        let (mut stream, mut heard) = listen(&program, &a).await;
+        let wait = tokio::time::timeout(Duration::from_millis(100), stream.chunk()).await;
+        match wait {
+            Err(_nothing_more) => break,
+            Ok(chunk) => heard += std::str::from_utf8(&chunk.unwrap().unwrap()).unwrap(),
+        }
+        assert!(heard.contains("too many requests at one time"), "{heard}");
+        assert!(start.elapsed() < Duration::from_secs(30), "{heard}");
+    }
 }
 
 #[test]

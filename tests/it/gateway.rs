@@ -94,7 +94,7 @@ pub(crate) fn add_upstream(folder: &Folder, server: &str) {
 fn many_servers(folder: &Folder) -> usize {
     let path = shared("catalogs/merged/catalog.jsonl").unwrap_or_else(|| made_up(folder));
     let config = format!(
-        "[catalog]\nrefresh_s = 0\n[[catalog.sources]]\nname = \"many\"\nformat = \"normal-form\"\n\
+        "[model]\nenabled = false\n[catalog]\nrefresh_s = 0\n[[catalog.sources]]\nname = \"many\"\nformat = \"normal-form\"\n\
          path = \"{}\"\npolicy = \"trust\"\n",
         path.display()
     );
@@ -152,6 +152,8 @@ async fn three_eager_tools_of_thousands_make_a_list_of_six() {
         ]
     );
     assert_eq!(answer["result"]["nextCursor"], Value::Null);
+    assert_eq!(answer["result"]["ttlMs"], 300_000);
+    assert_eq!(answer["result"]["cacheScope"], "private");
     let echo = &listed[3];
     assert_eq!(echo["inputSchema"]["required"], json!(["message"]));
     assert_eq!(echo["annotations"]["readOnlyHint"], true);

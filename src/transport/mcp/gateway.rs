@@ -12,7 +12,7 @@ use rmcp::model::{CacheScope, ErrorData, Tool};
 use serde_json::{Map, Value, json};
 
 use crate::call::CallerSide;
-use crate::domain::{Slot, ToolId, shorten};
+use crate::domain::{Slot, ToolId, clean_line, shorten};
 use crate::search::{Found, Shelf};
 use crate::telemetry::Operation;
 use crate::toolkits::{CursorError, SearchToolkit, Toolkits};
@@ -266,7 +266,7 @@ fn describe(toolkits: &Toolkits, shelf: &Shelf, names: &[String]) -> Result<Valu
     for name in names {
         let Some(slot) = toolkits.find(shelf, name) else {
             let nearest = toolkits.nearest(shelf, name);
-            unknown_names.push(json!({ "name": shorten(name, 128), "nearest": nearest }));
+            unknown_names.push(json!({ "name": clean_line(name, 128), "nearest": nearest }));
             continue;
         };
         let tool = serde_json::to_value(define(toolkits, shelf, slot)).unwrap_or_default();

@@ -84,6 +84,7 @@ fn name(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -139,5 +140,28 @@ mod tests {
         assert!(names(json!({"name": 1})).is_err());
         assert!(names(json!({"name": "x".repeat(513)})).is_err());
         assert!(names(json!({})).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_arguments_panic(text in any::<String>(), number in any::<f64>(), which in 0..4) {
+            let value = match which {
+                0 => json!(text),
+                1 => json!(number),
+                2 => json!([text, number]),
+                _ => json!({ text.as_str(): number }),
+            };
+            let toolkit = SearchToolkit {
+                name: "crib".parse().unwrap(),
+                limit: 7,
+                rank: Rank::By(Backend::default()),
+            };
+            for key in ["query", "max_results", "name", "names", "arguments"] {
+                let arguments = map(json!({ "query": "x", "name": "y", key: value }));
+                let _ = search(&arguments, &toolkit);
+                let _ = describe(&arguments);
+                let _ = execute(arguments);
+            }
+        }
     }
 }
