@@ -38,6 +38,9 @@ pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
 
+/// Key of a result's structured part.
+const STRUCTURED: &str = "structuredContent";
+
 /// Runs tools: the one way to an upstream.
 pub struct Caller {
     catalog: Arc<ArcSwap<Catalog>>,
@@ -113,6 +116,9 @@ pub struct CallOutcome {
     pub result: Map<String, Value>,
     /// What was cut from it; the result's `_meta` says so too.
     pub truncated: Option<Truncated>,
+    /// Whether the cut took the structured part that the tool's output schema promises, which a
+    /// client that knows the schema looks for.
+    pub breaks_promise: bool,
 }
 
 impl Caller {
@@ -209,7 +215,12 @@ impl Caller {
         let lease = lease.map_err(failed)?;
         lease.check().map_err(failed)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
-        Ok(self.outcome(tenant, None, tool.clone(), result.map_err(failed)?))
+        let result = result.map_err(failed)?;
+        let structured = result.contains_key(STRUCTURED);
+        let promised = catalog.tool(slot).output_schema().is_some();
+        let mut outcome = self.outcome(tenant, None, tool.clone(), result);
+        outcome.breaks_promise = promised && structured && !outcome.result.contains_key(STRUCTURED);
+        Ok(outcome)
     }
 
     /// A page of the whole result of a run whose reply was cut, as JSON text; `None` for what is
@@ -260,6 +271,7 @@ impl Caller {
             tool,
             result,
             truncated,
+            breaks_promise: false,
         }
     }
 }
