@@ -1,4 +1,5 @@
-"""Prints the figures of the README: cold and warm start, memory, one search, idle CPU.
+"""Prints the figures of the README: cold and warm start, memory, one search, idle CPU, and the
+memory of all surfaces on one process.
 
 usage: python3 benches/figures.py PROGRAM MODELS_FOLDER
 
@@ -20,11 +21,18 @@ PORT = 18787
 QUERIES = 300
 
 
+ALL_SURFACES = ["connected", "gateway"]
+
+
 def search(query):
+    return call("", "search_tools", {"query": query})
+
+
+def call(path, tool, arguments):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "search_tools", "arguments": {"query": query}}}
+            "params": {"name": tool, "arguments": arguments}}
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    url = f"http://127.0.0.1:{PORT}/mcp"
+    url = f"http://127.0.0.1:{PORT}/mcp{path}"
     request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)["result"]["structuredContent"]
@@ -46,8 +54,9 @@ def ready():
     urllib.request.urlopen(f"http://127.0.0.1:{PORT + 1}/readyz", timeout=30).close()
 
 
-def start(program, home):
-    environment = dict(os.environ, TOOLCRIB_HOME=home, TOOLCRIB_LOG__LEVEL="error")
+def start(program, home, surfaces=()):
+    environment = dict(os.environ, TOOLCRIB_HOME=home, TOOLCRIB_LOG__LEVEL="error",
+                       TOOLCRIB_SERVER__SURFACES=json.dumps(list(surfaces)), TOOLCRIB_TOOLS__SEARCH="{}")
     begin = time.monotonic()
     process = subprocess.Popen(
         [program, "serve", "--listen", f"127.0.0.1:{PORT}", "--admin-listen", f"127.0.0.1:{PORT + 1}"],
@@ -97,6 +106,23 @@ def main(program, models):
         share = 100 * (cpu_ticks(process) - before) / os.sysconf("SC_CLK_TCK") / 10
         print(f"idle: {share:.1f} % of a core")
         stop(process)
+        memory(program, home)
+
+
+def memory(program, home):
+    """One surface against all on one process, after the same number of searches."""
+    grown = []
+    for surfaces in [ALL_SURFACES[:1], ALL_SURFACES]:
+        process, _, _ = start(program, home, surfaces)
+        for number in range(QUERIES):
+            name = surfaces[number % len(surfaces)]
+            tool = {"connected": "search_tools", "gateway": "crib__search_tools"}[name]
+            call(f"/{name}", tool, {"query": f"send report {number} to the team channel"})
+        grown.append(memory_mb(process))
+        stop(process)
+    one, all_of_them = grown
+    print(f"surfaces: {one:.1f} MB with one, {all_of_them:.1f} MB with {len(ALL_SURFACES)} on one "
+          f"process and one index ({100 * (all_of_them - one) / one:+.1f} %)")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ mod sources;
 mod refresh;
 mod hangup;
 mod health;
+mod surfaces;
 mod serve;
 
 use std::sync::Arc;

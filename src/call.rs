@@ -18,6 +18,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +37,9 @@ pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
+
+/// Key of a result's structured part.
+const STRUCTURED: &str = "structuredContent";
 
 /// Runs tools: the one way to an upstream.
 pub struct Caller {
@@ -102,7 +107,8 @@ pub struct CallerSide {
 /// What a run gave.
 #[derive(Clone, Debug)]
 pub struct CallOutcome {
-    /// The search's run; none for a direct call.
+    /// The search's run; none for a direct call, unless its result was cut: then the whole is kept
+    /// under it.
     pub run_id: Option<RunId>,
     /// The tool that ran.
     pub tool: ToolId,
@@ -110,6 +116,9 @@ pub struct CallOutcome {
     pub result: Map<String, Value>,
     /// What was cut from it; the result's `_meta` says so too.
     pub truncated: Option<Truncated>,
+    /// Whether the cut took the structured part that the tool's output schema promises, which a
+    /// client that knows the schema looks for.
+    pub breaks_promise: bool,
 }
 
 impl Caller {
@@ -176,8 +185,8 @@ impl Caller {
         Ok(self.outcome(tenant, Some(run_id), tool.clone(), result.map_err(failed)?))
     }
 
-    /// Runs a tool without a handle, for the operator at the command line. All other checks are
-    /// the same.
+    /// Runs a tool without a handle, for the operator at the command line and for surfaces whose
+    /// callers name tools. All other checks are the same.
     pub async fn call_directly(
         &self,
         tenant: &Tenant,
@@ -204,8 +213,14 @@ impl Caller {
         };
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
+        lease.check().map_err(failed)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
-        Ok(self.outcome(tenant, None, tool.clone(), result.map_err(failed)?))
+        let result = result.map_err(failed)?;
+        let structured = result.contains_key(STRUCTURED);
+        let promised = catalog.tool(slot).output_schema().is_some();
+        let mut outcome = self.outcome(tenant, None, tool.clone(), result);
+        outcome.breaks_promise = promised && structured && !outcome.result.contains_key(STRUCTURED);
+        Ok(outcome)
     }
 
     /// A page of the whole result of a run whose reply was cut, as JSON text; `None` for what is
@@ -239,16 +254,16 @@ impl Caller {
     fn outcome(
         &self,
         tenant: &Tenant,
-        run_id: Option<RunId>,
+        mut run_id: Option<RunId>,
         tool: ToolId,
         mut result: Map<String, Value>,
     ) -> CallOutcome {
         let chars_max = self.upstreams.options().result_chars_max;
-        if let Some(run_id) = run_id
-            && result::is_over(&result, chars_max)
-        {
+        if result::is_over(&result, chars_max) {
+            let own = || RunId::generate(&mut OsRng.unwrap_err());
             let whole = Value::Object(result.clone()).to_string();
-            self.kept.put(&tenant.id, run_id, whole);
+            self.kept
+                .put(&tenant.id, *run_id.get_or_insert_with(own), whole);
         }
         let truncated = result::cap(&mut result, chars_max);
         CallOutcome {
@@ -256,6 +271,7 @@ impl Caller {
             tool,
             result,
             truncated,
+            breaks_promise: false,
         }
     }
 }

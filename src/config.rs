@@ -4,6 +4,7 @@
 
 mod home;
 mod sections;
+mod tools;
 mod overlay;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,10 @@ pub use self::home::{FindHomeError, Home};
 pub use self::sections::{
     CatalogSection, HandlesSection, LimitsSection, LogFormat, LogSection, ModelSection,
     RankingSection, ServerSection, SourceSection, Surface, UpstreamsSection,
+};
+pub use self::tools::{
+    EagerPolicy, EagerSection, IndexEntry, IndexSection, IndexType, SearchField, SearchSection,
+    ToolsSection,
 };
 
 /// Why there is no configuration.
@@ -61,6 +66,8 @@ pub struct Config {
     pub catalog: CatalogSection,
     /// The embedding model.
     pub model: ModelSection,
+    /// What the surface `gateway` lists.
+    pub tools: ToolsSection,
     /// Weights of the ranking.
     pub ranking: RankingSection,
     /// Handles.
@@ -128,6 +135,14 @@ impl Config {
         if self.limits.concurrent == 0 || self.upstreams.total_max == 0 {
             return conflict("limits.concurrent and upstreams.total_max must be at least 1");
         }
+        let surfaces = &self.server.surfaces;
+        for (at, surface) in surfaces.iter().enumerate() {
+            if surfaces.iter().skip(at + 1).any(|other| other == surface) {
+                let name = surface.name();
+                return conflict(&format!("server.surfaces names `{name}` twice"));
+            }
+        }
+        self.tools.check().map_err(ReadConfigError::Conflict)?;
         if self.model.threads == 0 || 64 < self.model.threads {
             return conflict("model.threads: give 1 to 64");
         }
@@ -228,6 +243,19 @@ mod tests {
         insta::assert_snapshot!(read("[server]\nlisen = 1\n", &[]).unwrap_err());
         insta::assert_snapshot!(read("", &[("TOOLCRIB_SERVER__LISEN", "1")]).unwrap_err());
         insta::assert_snapshot!(read("", &[("TOOLCRIB_HANDLES__ALIVE_MAX", "many")]).unwrap_err());
+    }
+
+    #[test]
+    fn a_surface_is_served_beside_once() {
+        let twice = "[server]\nsurfaces = [\"gateway\", \"connected\", \"gateway\"]\n";
+        assert_eq!(
+            read(twice, &[]).unwrap_err(),
+            "server.surfaces names `gateway` twice"
+        );
+        let once = "[server]\nsurface = \"gateway\"\nsurfaces = [\"connected\"]\n";
+        let server = read(once, &[]).unwrap().server;
+        assert_eq!(server.surface, Surface::Gateway);
+        assert_eq!(server.surfaces, [Surface::Connected]);
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! | [`models`] | pinned models and runtime: fetch, verify | load a model |
 //! | [`catalog`] | files and their faults, importers, refresh, pins, scanner | touch an upstream |
 //! | [`eval`] | search quality on labelled queries | be needed by serving |
+//! | [`toolkits`] | public names of tools, eager and cold ones, pages, likenesses | know a protocol |
 //! | [`search`] | one immutable index, swapped as a whole; the pipeline | know `call`, hold a lock |
 //! | [`call`] | sessions with servers behind, arguments, secrets, results | know `search` |
 //! | [`tenants`] | keys, settings at rest, limits | know tools |
@@ -33,6 +34,7 @@ pub mod cli;
 pub mod app;
 pub mod config;
 pub mod transport;
+pub mod toolkits;
 pub mod models;
 pub mod catalog;
 pub mod eval;

@@ -32,6 +32,9 @@ mod blend;
 mod diversify;
 mod answer;
 mod explain;
+mod shelf;
+mod fields;
+mod find;
 mod baseline;
 mod scale;
 #[cfg(test)]
@@ -43,6 +46,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
+use tokio::sync::watch;
 use tracing::warn;
 
 use crate::domain::{Catalog, Query, RunId, Settings, Tenant};
@@ -58,11 +62,14 @@ pub use self::baseline::{Baseline, Baselines};
 pub use self::candidates::Lane;
 pub use self::embedder::{EmbedError, Embedder};
 pub use self::explain::{Explanation, Row, Word};
+pub use self::fields::{Field, FieldWeights};
+pub use self::find::{Backend, FindOptions, Found, Hit, Kind, Rank};
 pub use self::graph::DumpGraphError;
 pub use self::index::{BuildIndexError, Index, Progress};
 pub use self::model::{LoadModelError, ModelFiles, Pooling, RunModelError};
 pub use self::ranking::{PICKS_MAX, Ranking, VECTOR_SHARE};
 pub use self::scale::{Scale, Way, measure};
+pub use self::shelf::Shelf;
 pub use self::vectors::{UseCacheError, VectorCache};
 
 /// Why a search gave no tools.
@@ -90,6 +97,8 @@ pub struct Searcher {
     settings: Arc<dyn Settings>,
     ranking: Ranking,
     index: ArcSwap<Index>,
+    /// Counts the indexes that were published.
+    generation: watch::Sender<u64>,
 }
 
 /// All that ranking one query gave.
@@ -118,6 +127,7 @@ impl Searcher {
             settings,
             ranking,
             index: ArcSwap::from_pointee(empty),
+            generation: watch::Sender::new(0),
         }
     }
 
@@ -176,6 +186,12 @@ impl Searcher {
     /// Puts an index in the place of the present one. Searches under way end on the old one.
     pub fn publish(&self, index: Arc<Index>) {
         self.index.store(index);
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Hears of each index that is published.
+    pub fn generations(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
     }
 
     /// The present index.

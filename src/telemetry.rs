@@ -34,8 +34,9 @@ pub enum StartLoggingError {
     Twice(#[from] TryInitError),
 }
 
-/// Libraries that print whole messages, with handles and arguments in them, below this level.
-const CAPS: &str = "rmcp=warn,hyper=info,reqwest=info,h2=info";
+/// Libraries that print whole messages, with handles and arguments in them, below this level. What
+/// `rmcp::service` calls an error is that a client went away, which each stream of changes ends by.
+const CAPS: &str = "rmcp=warn,rmcp::service=off,hyper=info,reqwest=info,h2=info";
 
 /// Sends log lines to standard error. Standard output belongs to the protocol and to results.
 ///

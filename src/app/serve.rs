@@ -12,7 +12,6 @@ use crate::app::{App, Vectors};
 use crate::telemetry::Chain;
 use crate::transport::desk::Guest;
 use crate::transport::http::{Door, Guard, admin_router, mcp_router};
-use crate::transport::mcp::Surface;
 
 /// How often expired handles are swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
@@ -51,10 +50,10 @@ impl App {
             Arc::clone(&self.directory),
             server.listen.ip().is_loopback(),
         );
-        let surface = Surface::behind_a_door(Arc::clone(&self.desk));
+        let routes = self.routes()?;
         // Not the signal to stop: that would cut off the calls that may still finish.
         let cancelled = self.lifecycle.cancelled_token();
-        let mcp = mcp_router(surface, guard, door, server.body_bytes_max, cancelled);
+        let mcp = mcp_router(routes, guard, door, server.body_bytes_max, cancelled);
         let admin = admin_router(Arc::new(AppHealth(Arc::clone(&self))));
 
         let mcp_listener = bind(server.listen, "server.listen").await?;
@@ -94,10 +93,10 @@ impl App {
                 }
             }
         };
+        let handler = self.resident_handler(guest)?;
         self.spawn_upkeep();
         self.spawn_refreshing(false);
-        let surface = Surface::of_resident(Arc::clone(&self.desk), guest);
-        let served = surface.serve_stdio(&self.lifecycle).await;
+        let served = handler.serve_stdio(&self.lifecycle).await;
         self.lifecycle.stop();
         self.shut_down().await;
         Ok(served?)

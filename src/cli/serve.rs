@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Where `/livez`, `/readyz` and `/metrics` listen.
     #[arg(long, value_name = "ADDR", conflicts_with = "stdio")]
     admin_listen: Option<SocketAddr>,
-    /// Which tools are listed.
+    /// Which tools `/mcp` lists.
     #[arg(long)]
     surface: Option<Surface>,
 }
@@ -49,8 +49,15 @@ pub(super) async fn run(mut place: Place, args: Args, out: Output) -> anyhow::Re
             catalog.len(),
             catalog.servers().len()
         );
-        app.serve_http(|listening| welcome(listening, &summary, out))
-            .await?;
+        let beside = app.place().config.server.surfaces.clone();
+        app.serve_http(|listening| {
+            welcome(listening, &summary, out);
+            for surface in beside {
+                let (mcp, name) = (listening.mcp, surface.name());
+                out.note(format!("surface {name}: http://{mcp}/mcp/{name}"));
+            }
+        })
+        .await?;
     }
     Ok(Outcome::Done)
 }

@@ -13,6 +13,21 @@ pub enum Surface {
     /// `search_tools` and `run_tool`.
     #[default]
     Connected,
+    /// Eager tools as they are, and three tools for all the others.
+    Gateway,
+    /// `tool_search` and `execute_tool`.
+    Discovery,
+}
+
+impl Surface {
+    /// As it is written in the configuration and in paths.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connected => "connected",
+            Self::Gateway => "gateway",
+            Self::Discovery => "discovery",
+        }
+    }
 }
 
 /// Listening and shutdown.
@@ -27,8 +42,10 @@ pub struct ServerSection {
     pub allowed_hosts: Vec<String>,
     /// Browser origins that requests may carry, besides loopback ones, as `https://host[:port]`.
     pub allowed_origins: Vec<String>,
-    /// Which tools are listed.
+    /// Which tools `/mcp` lists.
     pub surface: Surface,
+    /// Surfaces to serve beside it, each at `/mcp/<name>`, over the same catalog and index.
+    pub surfaces: Vec<Surface>,
     /// Largest request body, in bytes.
     pub body_bytes_max: usize,
     /// How long calls in flight may finish at shutdown, in seconds.
@@ -43,6 +60,7 @@ impl Default for ServerSection {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             surface: Surface::Connected,
+            surfaces: Vec::new(),
             body_bytes_max: 256 * 1024,
             grace_s: 30,
         }

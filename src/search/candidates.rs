@@ -53,7 +53,7 @@ pub(super) struct Meaning<'a> {
 
 impl Meaning<'_> {
     /// How near a tool is: mostly to the whole, partly to the clause it fits best.
-    fn cosine(&self, slot: Slot) -> f32 {
+    pub(super) fn cosine(&self, slot: Slot) -> f32 {
         let nearest = &self.side.nearest;
         let whole = nearest.cosine(&self.whole, slot);
         let clauses = self.clauses.iter();
@@ -67,7 +67,7 @@ impl Meaning<'_> {
     }
 
     /// The nearest tools to the whole and to each clause, and of all those the nearest.
-    fn find(&self, allowed: &Allowed, ranking: &Ranking) -> Vec<Near> {
+    pub(super) fn find(&self, allowed: &Allowed, ranking: &Ranking) -> Vec<Near> {
         let nearest = &self.side.nearest;
         let mut found = nearest.find(&self.whole, allowed, ranking);
         if self.clauses.is_empty() {

@@ -1,7 +1,7 @@
 //! One generation of everything a query is answered from.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use tracing::{info, warn};
@@ -9,6 +9,7 @@ use tracing::{info, warn};
 use crate::domain::{Catalog, Embedding, Slot, Tenant};
 use crate::search::codes::Codes;
 use crate::search::embedder::{EmbedError, Embedder};
+use crate::search::fields::FieldIndex;
 use crate::search::graph::{DumpName, Graph};
 use crate::search::keywords::Keywords;
 use crate::search::model::BATCH_MAX;
@@ -50,6 +51,8 @@ pub struct Index {
     pub(super) vectors: Option<Vectors>,
     pub(super) multilingual: Option<Vectors>,
     scopes: Scopes,
+    /// Made when somebody first asks by field.
+    by_field: Arc<OnceLock<FieldIndex>>,
 }
 
 /// The vector side of an index.
@@ -70,6 +73,7 @@ impl Index {
             vectors: None,
             multilingual: None,
             scopes: Scopes::default(),
+            by_field: Arc::default(),
         }
     }
 
@@ -111,6 +115,7 @@ impl Index {
             vectors: Some(vectors),
             multilingual,
             scopes: Scopes::default(),
+            by_field: Arc::clone(&self.by_field),
         })
     }
 
@@ -122,6 +127,20 @@ impl Index {
     /// Whether it has vectors.
     pub fn has_vectors(&self) -> bool {
         self.vectors.is_some()
+    }
+
+    /// The keyword side by field. The first to ask makes it, beside the runtime.
+    pub(super) async fn by_field(&self) -> Option<&FieldIndex> {
+        if self.by_field.get().is_none() {
+            let (place, catalog) = (Arc::clone(&self.by_field), Arc::clone(&self.catalog));
+            let make = move || {
+                place.get_or_init(|| FieldIndex::new(&catalog));
+            };
+            if let Err(error) = tokio::task::spawn_blocking(make).await {
+                warn!(%error, "cannot index the catalog by field");
+            }
+        }
+        self.by_field.get()
     }
 
     /// What a tenant may see of it.

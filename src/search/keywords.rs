@@ -316,7 +316,7 @@ impl Document {
 }
 
 /// The words of a text and the parts of compounds, without stop words.
-fn forms(text: &str) -> Vec<String> {
+pub(super) fn forms(text: &str) -> Vec<String> {
     terms::words(text)
         .into_iter()
         .flat_map(|word| word.parts.into_iter().chain([word.whole]))

@@ -202,3 +202,66 @@ async fn an_empty_catalog_has_nothing_to_offer() {
         .await;
     assert!(matches!(refused, Err(SearchError::NoCandidates { .. })));
 }
+
+async fn found(searcher: &Searcher, tenant: &Tenant, query: &str, rank: Rank) -> Vec<String> {
+    let options = FindOptions { most: 4, rank };
+    let found = searcher
+        .find(tenant, &query.parse().unwrap(), &options)
+        .await;
+    let ids = found.hits.iter().map(|hit| found.id(*hit).to_string());
+    ids.collect()
+}
+
+fn keyword(fields: Option<FieldWeights>) -> Backend {
+    Backend {
+        kind: Kind::Keyword,
+        fields,
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_ranked_by_fields_or_by_several_back_ends_and_keeps_to_the_scope() {
+    let searcher = searcher(sample::catalog(), ALIVE_MAX, vec![]);
+    let everyone = Tenant::local();
+    let query = "create an issue in a repository";
+    let plain = found(&searcher, &everyone, query, Rank::By(keyword(None))).await;
+    assert_eq!(plain[0], "github/create_issue");
+    assert!(plain.len() == 4 && plain.contains(&"gitlab/create_issue".to_owned()));
+    let names = FieldWeights::of(&[Field::Name]);
+    let by_name = Rank::By(keyword(Some(names)));
+    // Nothing of `repository` is in a name.
+    let hits = found(&searcher, &everyone, "repository", by_name.clone()).await;
+    assert!(hits.is_empty(), "{hits:?}");
+    let fused = Rank::Fused(vec![keyword(None), keyword(Some(names))]);
+    let both = found(&searcher, &everyone, query, fused.clone()).await;
+    assert_eq!(both[0], "github/create_issue");
+    let some = Tenant {
+        id: TenantId::local(),
+        scope: Scope::new(&["!github".to_owned()]).unwrap(),
+    };
+    for rank in [Rank::By(keyword(None)), by_name, fused] {
+        let ids = found(&searcher, &some, query, rank).await;
+        assert_eq!(ids[0], "gitlab/create_issue");
+        assert!(ids.iter().all(|id| !id.starts_with("github")), "{ids:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_model_words_stand_in_for_meaning_and_the_list_says_so() {
+    let searcher = searcher(sample::catalog(), ALIVE_MAX, vec![]);
+    let query = "weather forecast".parse().unwrap();
+    for (kind, expected) in [
+        (Kind::Keyword, None),
+        (Kind::Semantic, Some(Degraded::ModelMissing)),
+        (Kind::Hybrid, Some(Degraded::ModelMissing)),
+    ] {
+        let options = FindOptions {
+            most: 1,
+            rank: Rank::By(Backend { kind, fields: None }),
+        };
+        let found = searcher.find(&Tenant::local(), &query, &options).await;
+        assert_eq!(found.id(found.hits[0]).to_string(), "weather/get_forecast");
+        assert_eq!((found.hits.len(), found.degraded), (1, expected));
+        assert_eq!(found.tools_total, 11);
+    }
+}

@@ -20,14 +20,27 @@ pub enum Operation {
     Search,
     /// `tools/call run_tool`.
     Run,
+    /// The gateway's search.
+    ToolkitSearch,
+    /// The gateway's description of tools.
+    Describe,
+    /// The gateway's run of a named tool, and `execute_tool` of the surface `discovery`.
+    Execute,
+    /// A tool called by its own name.
+    Direct,
 }
 
 impl Operation {
-    /// The tool that agents call for it.
+    /// The tool that agents call for it. Names of single tools and toolkits stay out: there are
+    /// thousands, and not every one is for everybody's eyes.
     pub fn tool_name(self) -> &'static str {
         match self {
             Self::Search => "search_tools",
             Self::Run => "run_tool",
+            Self::ToolkitSearch => "toolkit__search_tools",
+            Self::Describe => "toolkit__describe_tool",
+            Self::Execute => "execute_tool",
+            Self::Direct => "tool",
         }
     }
 }

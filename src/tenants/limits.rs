@@ -19,6 +19,8 @@ pub enum Activity {
     Search,
     /// `run_tool`.
     Run,
+    /// A stream that waits for changes. It takes no place of a search or a run.
+    Listen,
 }
 
 /// A tenant is at one of its limits.
@@ -46,6 +48,7 @@ struct Meters {
     searches: DefaultDirectRateLimiter,
     runs: DefaultDirectRateLimiter,
     concurrent: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
 }
 
 /// The meters of all tenants.
@@ -74,13 +77,14 @@ impl Limits {
         activity: Activity,
     ) -> Result<Permit, LimitReached> {
         let meters = self.meters_of(tenant, own);
-        let permit = Arc::clone(&meters.concurrent)
+        let (places, meter) = match activity {
+            Activity::Search => (&meters.concurrent, &meters.searches),
+            Activity::Run => (&meters.concurrent, &meters.runs),
+            Activity::Listen => (&meters.streams, &meters.searches),
+        };
+        let permit = Arc::clone(places)
             .try_acquire_owned()
             .map_err(|_full| LimitReached::Concurrency)?;
-        let meter = match activity {
-            Activity::Search => &meters.searches,
-            Activity::Run => &meters.runs,
-        };
         meter.check().map_err(|not_until| LimitReached::Rate {
             retry_after: not_until.wait_time_from(self.clock.now()),
         })?;
@@ -116,11 +120,13 @@ impl Meters {
             RateLimiter::direct(Quota::per_minute(per_minute))
         };
         let concurrent = limits.concurrent.unwrap_or(Semaphore::MAX_PERMITS);
+        let places = || Arc::new(Semaphore::new(concurrent.min(Semaphore::MAX_PERMITS)));
         Self {
             limits,
             searches: meter(limits.searches_per_minute),
             runs: meter(limits.runs_per_minute),
-            concurrent: Arc::new(Semaphore::new(concurrent.min(Semaphore::MAX_PERMITS))),
+            concurrent: places(),
+            streams: places(),
         }
     }
 }
@@ -161,6 +167,8 @@ mod tests {
         let one = all.admit(&a, limits(100, 1), Activity::Run).unwrap();
         let refused = all.admit(&a, limits(100, 1), Activity::Run).unwrap_err();
         assert_eq!(refused, LimitReached::Concurrency);
+        let _stream = all.admit(&a, limits(100, 1), Activity::Listen).unwrap();
+        assert!(all.admit(&a, limits(100, 1), Activity::Listen).is_err());
         drop(one);
         assert!(all.admit(&a, limits(100, 1), Activity::Run).is_ok());
     }

@@ -1,13 +1,15 @@
 //! The desk: what every surface shares. It admits a guest, asks the searcher or the caller, counts
 //! and audits, and gives the answer as the JSON of a tool result.
 
+mod direct;
+
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::call::{CallRequest, Caller, CallerSide, Page, TRUNCATED_KEY};
+use crate::call::{CallOutcome, CallRequest, Caller, CallerSide, Page, TRUNCATED_KEY};
 use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId};
 use crate::lifecycle::Lifecycle;
 use crate::search::{Answer, Searcher};
@@ -16,6 +18,8 @@ use crate::tenants::{Activity, LimitReached, Limits, TenantLimits};
 use crate::transport::mcp::runs;
 use crate::transport::refusal::Refusal;
 use crate::transport::wire::{self, Candidate, Found};
+
+pub use self::direct::Execution;
 
 /// Key in a result's `_meta` that ties it to its search.
 const RUN_ID_META: &str = "toolcrib/workflow_run_id";
@@ -140,27 +144,7 @@ impl Desk {
             .ok()
             .map(|h| h.key(&guest.tenant.id));
         match self.caller.call(&guest.tenant, request, side).await {
-            Ok(outcome) => {
-                let mut result = outcome.result;
-                if let Some(run_id) = outcome.run_id {
-                    insert_meta(&mut result, RUN_ID_META, run_id.to_string().into());
-                    if outcome.truncated.is_some() {
-                        let uri = runs::uri(run_id);
-                        result["_meta"][TRUNCATED_KEY]["resource"] = uri.into();
-                    }
-                }
-                let failed = result
-                    .get("isError")
-                    .and_then(Value::as_bool)
-                    .unwrap_or(false);
-                Reply {
-                    outcome: if failed { "TOOL_ERROR" } else { "ok" },
-                    run_id: outcome.run_id,
-                    tool: Some(outcome.tool),
-                    handle,
-                    result,
-                }
-            }
+            Ok(outcome) => run_reply(outcome, handle),
             Err(error) => Reply {
                 handle,
                 ..Refusal::of_call(&error).into()
@@ -168,7 +152,7 @@ impl Desk {
         }
     }
 
-    fn admit(&self, guest: &Guest, activity: Activity) -> Result<impl Sized, Refusal> {
+    fn admit(&self, guest: &Guest, activity: Activity) -> Result<impl Sized + use<>, Refusal> {
         if self.lifecycle.is_stopping() {
             return Err(Refusal::shutting_down());
         }
@@ -238,6 +222,30 @@ pub fn show(answer: &Answer) -> Value {
         tools_total: answer.tools_total,
         degraded: degraded.as_deref(),
     })
+}
+
+/// A run's own result. What ties it to its search, and where the rest of a cut one is, goes into
+/// its `_meta`.
+fn run_reply(outcome: CallOutcome, handle: Option<HandleKey>) -> Reply {
+    let mut result = outcome.result;
+    if let Some(run_id) = outcome.run_id {
+        insert_meta(&mut result, RUN_ID_META, run_id.to_string().into());
+        if outcome.truncated.is_some() {
+            let uri = runs::uri(run_id);
+            result["_meta"][TRUNCATED_KEY]["resource"] = uri.into();
+        }
+    }
+    let failed = result
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    Reply {
+        outcome: if failed { "TOOL_ERROR" } else { "ok" },
+        run_id: outcome.run_id,
+        tool: Some(outcome.tool),
+        handle,
+        result,
+    }
 }
 
 /// Structured content, and the same as text for clients that know text only.

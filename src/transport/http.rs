@@ -21,13 +21,22 @@ pub use self::admin::{Health, admin_router};
 pub use self::door::Door;
 pub use self::guard::{Guard, ParseOriginError};
 
-use crate::transport::mcp::Surface;
+use crate::transport::mcp::Handler;
 
-/// The router of `/mcp`.
+/// A surface and where it is served.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Its path.
+    pub path: String,
+    /// What answers there.
+    pub handler: Handler,
+}
+
+/// The router of `/mcp` and of what is served beside it: other paths, the same guards.
 ///
 /// Stateless in both protocol eras: no session is kept, so any replica answers any request.
 pub fn mcp_router(
-    surface: Surface,
+    routes: Vec<Route>,
     guard: Guard,
     door: Door,
     body_bytes_max: usize,
@@ -41,13 +50,16 @@ pub fn mcp_router(
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_cancellation_token(cancelled);
-    let service = StreamableHttpService::new(
-        move || Ok(surface.clone()),
-        Arc::new(NeverSessionManager::default()),
-        config,
-    );
-    Router::new()
-        .route_service("/mcp", service)
+    let mut served = Router::new();
+    for Route { path, handler } in routes {
+        let service = StreamableHttpService::new(
+            move || Ok(handler.clone()),
+            Arc::new(NeverSessionManager::default()),
+            config.clone(),
+        );
+        served = served.route_service(&path, service);
+    }
+    served
         .layer(from_fn_with_state(Arc::new(door), door::admit))
         .layer(from_fn_with_state(Arc::new(guard), guard::check))
         .layer(from_fn(guard::harden))

@@ -1,6 +1,11 @@
-//! MCP: two tools that never change, in both protocol eras, over any transport of rmcp.
+//! MCP in both protocol eras, over any transport of rmcp: one handler for the protocol, and a
+//! surface in it that says which tools there are.
 
-mod tools;
+mod surface;
+mod connected;
+mod gateway;
+mod definition;
+mod changes;
 mod relay;
 pub(in crate::transport) mod runs;
 
@@ -8,25 +13,22 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, DiscoverResult, ErrorData, Implementation,
-    ListResourceTemplatesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, ServerNotification, SubscriptionFilter, ToolListChangedNotification,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use serde_json::{Map, Value};
 
 use crate::lifecycle::Lifecycle;
 use crate::transport::desk::{Desk, Guest};
+use crate::transport::mcp::changes::Changes;
 use crate::transport::mcp::relay::{caller_side, typed};
+use crate::transport::mcp::surface::FIXED_TTL_MS;
 
-/// How long a client may keep the list of tools, in milliseconds: an hour.
-const LIST_TTL_MS: u64 = 60 * 60 * 1_000;
-
-/// What a client reads when it connects.
-const SERVER_INSTRUCTIONS: &str = "Toolcrib finds the right tool among thousands. Say in one \
-    sentence what you want to do to search_tools; it answers with at most three tools, their \
-    arguments, and a capability_token. Pass the token, the tool_name and the arguments to run_tool, \
-    which runs the tool once. Search again for each further step.";
+pub use self::connected::Connected;
+pub use self::gateway::Gateway;
+pub use self::surface::{Ask, Listing, Surface, ToolCall};
 
 /// The standard streams could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -40,26 +42,29 @@ pub enum ServeStdioError {
     End(#[from] tokio::task::JoinError),
 }
 
-/// The surface `connected`: `search_tools` and `run_tool`.
+/// One surface, spoken over MCP.
 #[derive(Clone, Debug)]
-pub struct Surface {
+pub struct Handler {
+    surface: Arc<dyn Surface>,
     desk: Arc<Desk>,
     /// Whose requests are those that came through no door, on standard streams.
     resident: Option<Guest>,
 }
 
-impl Surface {
+impl Handler {
     /// For HTTP: the door puts a guest into each request.
-    pub fn behind_a_door(desk: Arc<Desk>) -> Self {
+    pub fn behind_a_door(surface: Arc<dyn Surface>, desk: Arc<Desk>) -> Self {
         Self {
+            surface,
             desk,
             resident: None,
         }
     }
 
     /// For standard streams: all requests are one guest's.
-    pub fn of_resident(desk: Arc<Desk>, guest: Guest) -> Self {
+    pub fn of_resident(surface: Arc<dyn Surface>, desk: Arc<Desk>, guest: Guest) -> Self {
         Self {
+            surface,
             desk,
             resident: Some(guest),
         }
@@ -73,30 +78,103 @@ impl Surface {
         session.waiting().await?;
         Ok(())
     }
-}
 
-impl Surface {
-    fn guest(&self, context: &RequestContext<RoleServer>) -> Result<Guest, ErrorData> {
+    fn ask(&self, context: &RequestContext<RoleServer>) -> Result<Ask, ErrorData> {
         let parts = context.extensions.get::<http::request::Parts>();
         let guest = parts.and_then(|parts| parts.extensions.get::<Guest>());
         // No guest means that a router was built without its door: nobody gets in.
-        guest
-            .or(self.resident.as_ref())
-            .cloned()
-            .ok_or_else(|| ErrorData::internal_error("no tenant is known for this request", None))
+        let guest = guest.or(self.resident.as_ref()).cloned().ok_or_else(|| {
+            ErrorData::internal_error("no tenant is known for this request", None)
+        })?;
+        Ok(Ask {
+            guest,
+            parts: parts.cloned(),
+        })
     }
 }
 
-impl ServerHandler for Surface {
+impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
             .build();
+        if let Some(tools) = capabilities
+            .tools
+            .as_mut()
+            .filter(|_| self.surface.changes())
+        {
+            tools.list_changed = Some(true);
+        }
         let implementation = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(SERVER_INSTRUCTIONS)
+            .with_instructions(self.surface.instructions())
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        // Over HTTP the legacy era has no stream here that changes could be told on.
+        if let Some(tools) = result
+            .capabilities
+            .tools
+            .as_mut()
+            .filter(|_| self.resident.is_none())
+        {
+            tools.list_changed = None;
+        }
+        Ok(result)
+    }
+
+    /// The legacy era on standard streams: changes are told unasked.
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(guest) = self.resident.clone().filter(|_| self.surface.changes()) else {
+            return;
+        };
+        let (surface, desk) = (Arc::clone(&self.surface), Arc::clone(&self.desk));
+        let lifecycle = desk.lifecycle().clone();
+        lifecycle.spawn(async move {
+            let mut changes = Changes::new(surface, desk, guest);
+            while let Some(()) = changes.next().await {
+                if context.peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        _requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        Some(filter).filter(|_| self.surface.changes())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let ask = self.ask(subscription.request_context())?;
+        let place = self.desk.admit_listener(&ask.guest);
+        let _place = place.map_err(|full| ErrorData::internal_error(full.to_text(), None))?;
+        let (surface, desk) = (Arc::clone(&self.surface), Arc::clone(&self.desk));
+        let mut changes = Changes::new(surface, desk, ask.guest);
+        loop {
+            tokio::select! {
+                another = changes.next() => if another.is_none() {
+                    return Ok(());
+                },
+                () = subscription.cancelled() => return Ok(()),
+            }
+            let tell = ToolListChangedNotification::default();
+            let tell = ServerNotification::ToolListChangedNotification(tell);
+            if subscription.sink().send(tell).await.is_err() {
+                return Ok(());
+            }
+        }
     }
 
     async fn discover(
@@ -105,19 +183,23 @@ impl ServerHandler for Surface {
     ) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, self.get_info())
-            .with_ttl_ms(LIST_TTL_MS)
+            .with_ttl_ms(FIXED_TTL_MS)
             .with_cache_scope(CacheScope::Public))
     }
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // The same for every tenant, so that any cache may keep it.
-        Ok(ListToolsResult::with_all_items(tools::all())
-            .with_ttl_ms(LIST_TTL_MS)
-            .with_cache_scope(CacheScope::Public))
+        let ask = self.ask(&context)?;
+        let cursor = request.and_then(|request| request.cursor);
+        let listing = self.surface.list(&ask, cursor.as_deref()).await?;
+        let mut result = ListToolsResult::with_all_items(listing.tools)
+            .with_ttl_ms(listing.ttl_ms)
+            .with_cache_scope(listing.scope);
+        result.next_cursor = listing.next_cursor;
+        Ok(result)
     }
 
     async fn list_resource_templates(
@@ -127,7 +209,7 @@ impl ServerHandler for Surface {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(
             ListResourceTemplatesResult::with_all_items(vec![runs::template()])
-                .with_ttl_ms(LIST_TTL_MS)
+                .with_ttl_ms(FIXED_TTL_MS)
                 .with_cache_scope(CacheScope::Public),
         )
     }
@@ -137,8 +219,8 @@ impl ServerHandler for Surface {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let guest = self.guest(&context)?;
-        Ok(runs::read(&self.desk, &guest, &request.uri)?
+        let ask = self.ask(&context)?;
+        Ok(runs::read(&self.desk, &ask.guest, &request.uri)?
             .with_ttl_ms(0)
             .with_cache_scope(CacheScope::Private)
             .into())
@@ -149,20 +231,13 @@ impl ServerHandler for Surface {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let guest = self.guest(&context)?;
-        let arguments: Map<String, Value> = request.arguments.unwrap_or_default();
-        let result = match &*request.name {
-            tools::SEARCH => self.desk.search(&guest, &arguments).await,
-            tools::RUN => {
-                self.desk
-                    .run(&guest, arguments, caller_side(&context))
-                    .await
-            }
-            name => {
-                let text = format!("unknown tool `{name}`: there are search_tools and run_tool");
-                return Err(ErrorData::invalid_params(text, None));
-            }
+        let ask = self.ask(&context)?;
+        let call = ToolCall {
+            name: request.name.into_owned(),
+            arguments: request.arguments.unwrap_or_default(),
+            side: caller_side(&context),
         };
+        let result = self.surface.call(&ask, call).await?;
         Ok(typed(result).into())
     }
 }

@@ -9,16 +9,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::call::{CallError, Problem, StepProblem, UpstreamError};
-use crate::domain::{RunId, SettingName, ToolId};
+use crate::domain::{RunId, SettingName, ToolId, clean_line, clean_text};
 use crate::search::SearchError;
 use crate::telemetry::Chain;
 
 /// Longest message or hint, in characters.
 const TEXT_MAX: usize = 2_000;
+/// Longest unknown name that is repeated, in characters.
+const NAME_MAX: usize = 128;
 
 /// An error of the wire contract.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub struct Refusal {
     /// Its name in the error table.
     pub(super) code: &'static str,
     /// What happened.
@@ -52,8 +54,8 @@ impl Refusal {
     pub(super) fn to_json(&self) -> Value {
         let mut body = json!({
             "error": self.code,
-            "message": crate::domain::clean_text(&self.message, TEXT_MAX),
-            "hint": crate::domain::clean_text(&self.hint, TEXT_MAX),
+            "message": clean_text(&self.message, TEXT_MAX),
+            "hint": clean_text(&self.hint, TEXT_MAX),
         });
         if let Some(run_id) = self.run_id {
             body["workflow_run_id"] = run_id.to_string().into();
@@ -78,6 +80,30 @@ impl Refusal {
         let hint = "Give `capability_token` and `tool_name` as search_tools returned them, and \
                     `arguments` as an object.";
         Self::new("INVALID_ARGUMENTS", problem, hint)
+    }
+
+    /// No tool that this caller may use has the name.
+    pub(super) fn unknown_tool(name: &str, nearest: &[String], search: Option<&str>) -> Self {
+        let near = match nearest {
+            [] => String::new(),
+            names => format!("The nearest names are: {}. ", names.join(", ")),
+        };
+        let hint = match search {
+            Some(search) => format!("{near}{search} finds others."),
+            None => format!("{near}tools/list shows all."),
+        };
+        let name = clean_line(name, NAME_MAX);
+        Self::new("UNKNOWN_TOOL", format!("there is no tool `{name}`"), hint)
+    }
+
+    /// The arguments of a tool of our own are wrong.
+    pub(super) fn malformed(problem: &str, hint: &str) -> Self {
+        Self::new("INVALID_ARGUMENTS", problem, hint)
+    }
+
+    /// Message and hint in one, for errors of the protocol.
+    pub(super) fn to_text(&self) -> String {
+        clean_text(&format!("{}. {}", self.message, self.hint), TEXT_MAX)
     }
 
     /// Too many in a minute.
@@ -148,8 +174,11 @@ impl Refusal {
             )
             .of_tool(None, tool),
             CallError::InvalidArguments { run_id, tool, problems, left } => {
-                let hint = format!("Correct `arguments` and call again with the same token.{}",
-                    left.map(left_text).unwrap_or_default());
+                let hint = match left {
+                    Some(left) => format!("Correct `arguments` and call again with the same token.{}",
+                        left_text(*left)),
+                    None => "Correct `arguments` and call again.".to_owned(),
+                };
                 let message = format!("the arguments of `{tool}` do not fit: {}", list(problems));
                 Self::new(code, message, hint).of_tool(*run_id, tool)
             }
@@ -174,7 +203,11 @@ impl Refusal {
             }
             CallError::Upstream { run_id, tool, source } => {
                 tracing::warn!(tool = %tool, error = %Chain(source), "run failed");
-                Self::new(code, Chain(source).to_string() + &stderr_text(source), upstream_hint(source))
+                let hint = match run_id {
+                    Some(_) => upstream_hint(source),
+                    None => direct_hint(source),
+                };
+                Self::new(code, Chain(source).to_string() + &stderr_text(source), hint)
                     .of_tool(*run_id, tool)
             }
         };
@@ -294,13 +327,22 @@ fn upstream_hint(error: &UpstreamError) -> String {
     )
 }
 
+/// The same for a call that no token was needed for.
+fn direct_hint(error: &UpstreamError) -> String {
+    if error.sent() {
+        return "The call was sent and may have taken effect. Check before you repeat it."
+            .to_owned();
+    }
+    format!("Nothing was sent. {}", retry_hint(error.retry_after()))
+}
+
 fn retry_hint(after: Option<Duration>) -> String {
     match after {
         Some(after) => format!(
             "Try again in {} seconds.",
             after.as_secs_f64().ceil().max(1.0)
         ),
-        None => "Try again, or choose another candidate.".to_owned(),
+        None => "Try again, or choose another tool.".to_owned(),
     }
 }
 

@@ -9,6 +9,17 @@ const MODERN = "2026-07-28";
 const QUERY = "echo a message back to me";
 const SEARCH_KEYS = ["workflow_run_id", "step", "capability_token", "tool_candidates", "message", "instructions"];
 const DEADLINE_MS = 60_000;
+// On the surface `gateway`, with everything__echo and time__* eager.
+const GATEWAY_TOOLS = [
+  "crib__describe_tool",
+  "crib__execute_tool",
+  "crib__search_tools",
+  "everything__echo",
+  "time__convert_time",
+  "time__get_current_time",
+];
+const COLD = "everything__get-sum";
+const SUM = "The sum of 2 and 3 is 5.";
 
 /** Runs `talk(options)` and turns its outcome into a line and an exit code. */
 export async function main(client, eras, talk) {
@@ -45,7 +56,16 @@ export function checkEra(options, version) {
   expect("protocol version is modern", isModern, options.era === "modern", `the server speaks ${version}`);
 }
 
-export async function converse(client, listTools, callTool) {
+/**
+ * The conversation of the surface that `TOOLCRIB_SURFACE` names. `callsUnlisted` tells whether the client calls a tool
+ * that is not in the list.
+ */
+export async function converse(client, listTools, callTool, callsUnlisted = true) {
+  const surfaces = { connected, gateway };
+  await surfaces[process.env.TOOLCRIB_SURFACE ?? "connected"](client, listTools, callTool, callsUnlisted);
+}
+
+async function connected(client, listTools, callTool) {
   expect("tools", (await listTools()).map((tool) => tool.name).sort(), ["run_tool", "search_tools"]);
 
   const found = await callTool("search_tools", { query: QUERY });
@@ -72,6 +92,38 @@ export async function converse(client, listTools, callTool) {
   expect("`isError` of run_tool with a used handle", refused.isError, true, refused);
   const code = refused.structuredContent?.error;
   expect("`error` of run_tool with a used handle", code, "INVALID_TOKEN", refused);
+}
+
+async function gateway(_client, listTools, callTool, callsUnlisted) {
+  expect("tools", (await listTools()).map((tool) => tool.name).sort(), GATEWAY_TOOLS);
+
+  const found = await callTool("crib__search_tools", { query: "add two numbers", max_results: 4 });
+  expect("`isError` of crib__search_tools", found.isError ?? false, false, found);
+  const matches = found.structuredContent.tools;
+  expect("number of matches", matches.length, 4, matches);
+  expect("keys of a match", Object.keys(matches[0]).sort(), ["description", "name"], matches);
+  expect("a cold tool is found", matches.some((one) => one.name === COLD), true, matches);
+
+  const described = await callTool("crib__describe_tool", { names: [COLD, "everything__echo"] });
+  expect("`isError` of crib__describe_tool", described.isError ?? false, false, described);
+  const schemas = described.structuredContent.tools.map((one) => [one.name, one.inputSchema.required]);
+  expect("what is described", schemas, [[COLD, ["a", "b"]], ["everything__echo", ["message"]]]);
+
+  const sum = { a: 2, b: 3 };
+  const calls = [["crib__execute_tool", { name: COLD, arguments: sum }]];
+  if (callsUnlisted) calls.push([COLD, sum]);
+  for (const [name, given] of calls) {
+    const ran = await callTool(name, given);
+    expect(`\`isError\` of ${name}`, ran.isError ?? false, false, ran);
+    expect(`content of ${name}`, ran.content.map((block) => [block.type, block.text]), [["text", SUM]]);
+  }
+
+  const refused = await callTool("crib__execute_tool", { name: COLD, arguments: { a: 2 } });
+  expect("`isError` with an argument missing", refused.isError, true, refused);
+  expect("`error` with an argument missing", refused.structuredContent.error, "INVALID_ARGUMENTS", refused);
+  const unknown = await callTool("crib__execute_tool", { name: "everything__get-sums", arguments: {} });
+  expect("`error` of an unknown name", unknown.structuredContent.error, "UNKNOWN_TOOL", unknown);
+  expect("the nearest name", unknown.structuredContent.hint.includes(COLD), true, unknown);
 }
 
 class Mismatch extends Error {}

@@ -14,6 +14,17 @@ MODERN = "2026-07-28"
 QUERY = "echo a message back to me"
 SEARCH_KEYS = {"workflow_run_id", "step", "capability_token", "tool_candidates", "message", "instructions"}
 DEADLINE_S = 60
+# On the surface `gateway`, with everything__echo and time__* eager.
+GATEWAY_TOOLS = [
+    "crib__describe_tool",
+    "crib__execute_tool",
+    "crib__search_tools",
+    "everything__echo",
+    "time__convert_time",
+    "time__get_current_time",
+]
+COLD = "everything__get-sum"
+SUM = "The sum of 2 and 3 is 5."
 
 
 class Mismatch(Exception):
@@ -57,6 +68,12 @@ def check_era(options, version):
 
 
 async def converse(client, list_tools, call_tool):
+    """The conversation of the surface that `TOOLCRIB_SURFACE` names."""
+    surfaces = {"connected": connected, "gateway": gateway}
+    await surfaces[os.environ.get("TOOLCRIB_SURFACE", "connected")](client, list_tools, call_tool)
+
+
+async def connected(client, list_tools, call_tool):
     expect("tools", sorted(await list_tools()), ["run_tool", "search_tools"])
 
     found = await call_tool("search_tools", {"query": QUERY})
@@ -82,6 +99,38 @@ async def converse(client, list_tools, call_tool):
     expect("`isError` of run_tool with a used handle", refused.is_error, True, refused)
     code = (refused.structured or {}).get("error")
     expect("`error` of run_tool with a used handle", code, "INVALID_TOKEN", refused)
+
+
+async def gateway(_client, list_tools, call_tool):
+    expect("tools", sorted(await list_tools()), GATEWAY_TOOLS)
+
+    found = await call_tool("crib__search_tools", {"query": "add two numbers", "max_results": 4})
+    expect("`isError` of crib__search_tools", found.is_error, False, found)
+    matches = found.structured["tools"]
+    expect("number of matches", len(matches), 4, matches)
+    expect("keys of a match", sorted(matches[0]), ["description", "name"], matches)
+    expect("a cold tool is found", COLD in [one["name"] for one in matches], True, matches)
+
+    described = await call_tool("crib__describe_tool", {"names": [COLD, "everything__echo"]})
+    expect("`isError` of crib__describe_tool", described.is_error, False, described)
+    schemas = [(one["name"], one["inputSchema"]["required"]) for one in described.structured["tools"]]
+    expect("what is described", schemas, [(COLD, ["a", "b"]), ("everything__echo", ["message"])])
+
+    arguments = {"a": 2, "b": 3}
+    for name, given in [
+        ("crib__execute_tool", {"name": COLD, "arguments": arguments}),
+        (COLD, arguments),
+    ]:
+        ran = await call_tool(name, given)
+        expect(f"`isError` of {name}", ran.is_error, False, ran)
+        expect(f"content of {name}", [texts(block) for block in ran.content], [("text", SUM)])
+
+    refused = await call_tool("crib__execute_tool", {"name": COLD, "arguments": {"a": 2}})
+    expect("`isError` with an argument missing", refused.is_error, True, refused)
+    expect("`error` with an argument missing", refused.structured["error"], "INVALID_ARGUMENTS", refused)
+    unknown = await call_tool("crib__execute_tool", {"name": "everything__get-sums", "arguments": {}})
+    expect("`error` of an unknown name", unknown.structured["error"], "UNKNOWN_TOOL", unknown)
+    expect("the nearest name", COLD in unknown.structured["hint"], True, unknown)
 
 
 def texts(block):

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::program::{Folder, Program, clients_folder, finish, has_servers, root};
+use crate::gateway::{EAGER, NO_MODEL, folder};
+use crate::program::{Program, clients_folder, finish, has_servers, root};
 
 /// Longest a client may take.
 const CLIENT_MAX: Duration = Duration::from_mins(1);
@@ -40,6 +41,11 @@ fn client(program: &str, args: &[&str]) -> Option<Command> {
 }
 
 fn over_http(program: &str, era: Option<&str>) {
+    over_http_to(program, era, "connected");
+}
+
+/// With the surface at a path of its own, so that the configuration is the same for all.
+fn over_http_to(program: &str, era: Option<&str>, surface: &str) {
     if !has_servers(program) {
         return;
     }
@@ -47,21 +53,30 @@ fn over_http(program: &str, era: Option<&str>) {
     let Some(mut command) = client(program, &era) else {
         return;
     };
-    let folder = Folder::new();
+    let folder = folder(EAGER);
     let add = folder.run(&["tenant", "add", "a"]);
     let text = String::from_utf8(add.stdout).unwrap();
     let key = text
         .lines()
         .find_map(|line| line.strip_prefix("bearer: "))
         .unwrap();
-    let server = Program::start(&folder, &[("TOOLCRIB_MODEL__ENABLED", "false")]);
-    command.arg(&server.url).env("TOOLCRIB_BEARER", key);
+    let beside = r#"["connected", "gateway"]"#;
+    let settings = [NO_MODEL, ("TOOLCRIB_SERVER__SURFACES", beside)];
+    let server = Program::start(&folder, &settings);
+    command
+        .arg(format!("{}/{surface}", server.url))
+        .env("TOOLCRIB_BEARER", key)
+        .env("TOOLCRIB_SURFACE", surface);
     let (code, output) = finish(&mut command, CLIENT_MAX);
     assert_eq!(code, Some(0), "{output}\n{}", server.log());
     assert!(output.contains("ok "), "{output}");
 }
 
 fn on_streams(program: &str, era: Option<&str>) {
+    on_streams_to(program, era, "connected");
+}
+
+fn on_streams_to(program: &str, era: Option<&str>, surface: &str) {
     if !has_servers(program) {
         return;
     }
@@ -69,7 +84,7 @@ fn on_streams(program: &str, era: Option<&str>) {
     let Some(mut command) = client(program, &era) else {
         return;
     };
-    let folder = Folder::new();
+    let folder = folder(EAGER);
     let home = format!("TOOLCRIB_HOME={}", folder.path().display());
     let program = env!("CARGO_BIN_EXE_toolcrib");
     // `env` hands the settings on, since clients start servers with a clean environment.
@@ -81,7 +96,10 @@ fn on_streams(program: &str, era: Option<&str>) {
         program,
         "serve",
         "--stdio",
+        "--surface",
+        surface,
     ]);
+    command.env("TOOLCRIB_SURFACE", surface);
     let (code, output) = finish(&mut command, CLIENT_MAX);
     assert_eq!(code, Some(0), "{output}");
     assert!(output.contains("ok "), "{output}");
@@ -145,4 +163,44 @@ fn inspector_strict_legacy() {
 #[test]
 fn mcp_remote() {
     over_http("mcp_remote.mjs", None);
+}
+
+#[test]
+fn python_sdk_modern_at_the_gateway() {
+    over_http_to("python_mcp.py", Some("modern"), "gateway");
+}
+
+#[test]
+fn python_sdk_legacy_at_the_gateway() {
+    over_http_to("python_mcp.py", Some("legacy"), "gateway");
+}
+
+#[test]
+fn python_sdk_on_streams_at_the_gateway() {
+    on_streams_to("python_mcp.py", Some("modern"), "gateway");
+}
+
+#[test]
+fn fastmcp_client_at_the_gateway() {
+    over_http_to("fastmcp_client.py", None, "gateway");
+}
+
+#[test]
+fn typescript_sdk_v2_at_the_gateway() {
+    over_http_to("ts_v2.mjs", Some("modern"), "gateway");
+}
+
+#[test]
+fn typescript_sdk_v1_at_the_gateway() {
+    over_http_to("ts_v1.mjs", None, "gateway");
+}
+
+#[test]
+fn inspector_strict_modern_at_the_gateway() {
+    over_http_to("inspector.mjs", Some("modern"), "gateway");
+}
+
+#[test]
+fn inspector_strict_legacy_at_the_gateway() {
+    over_http_to("inspector.mjs", Some("legacy"), "gateway");
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Folder, Program, root};
 
-fn key_of(folder: &Folder, args: &[&str]) -> String {
+pub(crate) fn key_of(folder: &Folder, args: &[&str]) -> String {
     let output = folder.run(args);
     assert!(
         output.status.success(),
