@@ -31,6 +31,21 @@ pub struct Seen {
     pub last_modified: Option<String>,
     /// SHA-256 of what was read, with the format it was read in.
     pub digest: String,
+    /// The documents behind the first: pages of a registry, lists of tools.
+    pub further: Vec<SeenDocument>,
+}
+
+/// What tells whether a document behind the first has changed.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SeenDocument {
+    /// Where it is.
+    pub url: String,
+    /// `ETag` of the last answer.
+    pub etag: Option<String>,
+    /// `Last-Modified` of the last answer.
+    pub last_modified: Option<String>,
+    /// SHA-256 of its text.
+    pub digest: String,
 }
 
 /// What one source gave last.

@@ -27,5 +27,6 @@ mod clients;
 mod cli;
 mod quality;
 mod refresh;
+mod published;
 mod quarantine;
 mod tidy;

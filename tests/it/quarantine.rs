@@ -139,7 +139,7 @@ async fn searches_see_one_generation_while_the_catalog_is_replaced_20_times() {
         Arc::new(AtomicBool::new(false)),
         Arc::new(AtomicUsize::new(0)),
     );
-    let clients: Vec<_> = (0..4)
+    let clients: Vec<_> = (0..8)
         .map(|_| {
             let (program, done, searches) = (program.clone(), done.clone(), searches.clone());
             tokio::spawn(async move {
@@ -187,7 +187,8 @@ fn a_refresh_that_is_killed_leaves_one_generation_or_the_other() {
     write_generation(&path, 300, 0);
     run(&folder, &["catalog", "refresh"], 0);
     let (mut before, mut killed) = (300, 0);
-    for round in 0..10_u64 {
+    // Moments spread over a whole refresh by the golden ratio: random enough, and the same each time.
+    for round in 0..20_u64 {
         let next = if before == 300 { 400 } else { 300 };
         write_generation(&path, next, usize::try_from(round).unwrap() + 1);
         let mut child = folder
@@ -198,7 +199,7 @@ fn a_refresh_that_is_killed_leaves_one_generation_or_the_other() {
             .spawn()
             .unwrap();
         let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(20 + 45 * round) {
+        while start.elapsed() < Duration::from_millis(10 + round * 247 % 400) {
             pause();
         }
         killed += usize::from(child.try_wait().unwrap().is_none());
@@ -208,7 +209,7 @@ fn a_refresh_that_is_killed_leaves_one_generation_or_the_other() {
         assert!(after == before || after == next, "{after}");
         before = after;
     }
-    println!("{killed} of 10 refreshes were killed at work");
+    println!("{killed} of 20 refreshes were killed at work");
     assert!(0 < killed);
 }
 

@@ -179,7 +179,7 @@ impl Fetcher {
         let next = Seen {
             etag: validator(response.headers(), &header::ETAG),
             last_modified: validator(response.headers(), &header::LAST_MODIFIED),
-            digest: String::new(),
+            ..Seen::default()
         };
         let mut body = Vec::new();
         let mut chunks = response.bytes_stream();

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::catalog::import::{self, Document, Format};
 use crate::catalog::refresh::fetch::{FetchError, FetchOptions, Fetched, Fetcher};
 use crate::catalog::refresh::source::{Origin, Source};
-use crate::catalog::snapshot::{Seen, hex};
+use crate::catalog::snapshot::{Seen, SeenDocument, hex};
 use crate::domain::{Server, ServerName};
 
 /// Endings of the files that are read below a folder.
@@ -94,19 +94,59 @@ pub async fn fetch_documents(
     report: &(dyn Fn(String) + Send + Sync),
 ) -> Result<Vec<Document>, FetchError> {
     let fetcher = Fetcher::new(options);
-    let first = fetch_one(&fetcher, url).await?;
-    follow(&fetcher, url, first, report).await
+    let (first, _) = fetch_one(&fetcher, url).await?;
+    let followed = follow(&fetcher, url, first, report).await?;
+    Ok(followed.documents)
 }
 
-async fn fetch_one(fetcher: &Fetcher, url: &Url) -> Result<Document, FetchError> {
+async fn fetch_one(fetcher: &Fetcher, url: &Url) -> Result<(Document, Seen), FetchError> {
     match fetcher.fetch(url, None).await? {
-        Fetched::Document(text, _) => Ok(Document {
-            name: url.to_string(),
-            text,
-        }),
+        Fetched::Document(text, seen) => {
+            let name = url.to_string();
+            Ok((Document { name, text }, seen))
+        }
         // Nothing was seen before, so that this is no answer.
         Fetched::NotModified => Err(FetchError::Status(http::StatusCode::NOT_MODIFIED)),
     }
+}
+
+/// All documents of a source, and what tells whether those behind the first have changed.
+struct Followed {
+    documents: Vec<Document>,
+    further: Vec<SeenDocument>,
+}
+
+impl Followed {
+    fn add(&mut self, document: Document, seen: Seen) {
+        self.further.push(SeenDocument {
+            url: document.name.clone(),
+            etag: seen.etag,
+            last_modified: seen.last_modified,
+            digest: digest_of(&document.text),
+        });
+        self.documents.push(document);
+    }
+}
+
+/// Whether all documents behind the first are as they were seen. That the first has not changed
+/// says nothing of them.
+async fn are_as_seen(fetcher: &Fetcher, further: &[SeenDocument]) -> Result<bool, FetchError> {
+    for document in further {
+        let Ok(url) = Url::parse(&document.url) else {
+            return Ok(false);
+        };
+        let seen = Seen {
+            etag: document.etag.clone(),
+            last_modified: document.last_modified.clone(),
+            ..Seen::default()
+        };
+        match fetcher.fetch(&url, Some(&seen)).await? {
+            Fetched::NotModified => {}
+            Fetched::Document(text, _) if digest_of(&text) == document.digest => {}
+            Fetched::Document(..) => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// The first document, the pages behind it, and lists of tools on the same server.
@@ -115,20 +155,24 @@ async fn follow(
     url: &Url,
     first: Document,
     report: &(dyn Fn(String) + Send + Sync),
-) -> Result<Vec<Document>, FetchError> {
+) -> Result<Followed, FetchError> {
     let bytes_max = ReadLimits::default().bytes_max;
     let lists = import::tools_urls(&first);
-    let mut documents = vec![first];
+    let mut followed = Followed {
+        documents: vec![first],
+        further: Vec::new(),
+    };
     let mut bytes = 0;
-    while documents.len() < PAGES_MAX
-        && let Some(last) = documents.last()
+    while followed.documents.len() < PAGES_MAX
+        && let Some(last) = followed.documents.last()
         && let Some(cursor) = import::next_cursor(&last.text)
     {
         bytes += last.text.len() as u64;
         if bytes_max < bytes {
             return Err(FetchError::TooLarge { max: bytes_max });
         }
-        documents.push(fetch_one(fetcher, &page_at(url, &cursor)).await?);
+        let (page, seen) = fetch_one(fetcher, &page_at(url, &cursor)).await?;
+        followed.add(page, seen);
     }
     for list in lists {
         let same_host = |list: &Url| list.host_str() == url.host_str();
@@ -137,11 +181,11 @@ async fn follow(
             continue;
         };
         match fetch_one(fetcher, &list).await {
-            Ok(document) => documents.push(document),
+            Ok((document, seen)) => followed.add(document, seen),
             Err(error) => report(format!("`{list}` was not fetched: {error}")),
         }
     }
-    Ok(documents)
+    Ok(followed)
 }
 
 /// The URL with its `cursor` replaced.
@@ -193,26 +237,15 @@ async fn try_read(
 ) -> Result<Reading, ReadSourceError> {
     let (documents, mut next) = match &source.origin {
         Origin::Url(url) => {
-            let answer = fetcher.fetch(url, seen).await;
-            let answer = answer.map_err(|error| ReadSourceError::Fetch {
+            let changed = fetch_source(fetcher, url, seen).await;
+            let changed = changed.map_err(|error| ReadSourceError::Fetch {
                 url: url.to_string(),
                 source: error,
             })?;
-            let (text, next) = match answer {
-                Fetched::NotModified => return Ok(Reading::Unchanged),
-                Fetched::Document(text, next) => (text, next),
-            };
-            let first = Document {
-                name: url.to_string(),
-                text,
-            };
-            let told = |why: String| tracing::warn!(url = %url, why, "left out a list of tools");
-            let documents = follow(fetcher, url, first, &told).await;
-            let documents = documents.map_err(|error| ReadSourceError::Fetch {
-                url: url.to_string(),
-                source: error,
-            })?;
-            (documents, next)
+            match changed {
+                Some(documents) => documents,
+                None => return Ok(Reading::Unchanged),
+            }
         }
         Origin::Path(path) => {
             let (path, limits) = (path.clone(), limits.clone());
@@ -237,6 +270,31 @@ async fn try_read(
         servers,
         refused,
     })
+}
+
+/// All documents of a URL, with what tells whether they change; `None` when nothing has.
+async fn fetch_source(
+    fetcher: &Fetcher,
+    url: &Url,
+    seen: Option<&Seen>,
+) -> Result<Option<(Vec<Document>, Seen)>, FetchError> {
+    let (first, mut next) = match (fetcher.fetch(url, seen).await?, seen) {
+        (Fetched::NotModified, Some(seen)) => {
+            if are_as_seen(fetcher, &seen.further).await? {
+                return Ok(None);
+            }
+            fetch_one(fetcher, url).await?
+        }
+        (Fetched::NotModified, None) => return Ok(None),
+        (Fetched::Document(text, next), _) => {
+            let name = url.to_string();
+            (Document { name, text }, next)
+        }
+    };
+    let told = |why: String| tracing::warn!(url = %url, why, "left out a list of tools");
+    let followed = follow(fetcher, url, first, &told).await?;
+    next.further = followed.further;
+    Ok(Some((followed.documents, next)))
 }
 
 async fn parse(
@@ -278,6 +336,10 @@ fn without_doubles(servers: Vec<Server>, refused: &mut Vec<String>) -> Vec<Serve
         kept.push(server);
     }
     kept
+}
+
+fn digest_of(text: &str) -> String {
+    hex(&Sha256::digest(text))
 }
 
 fn digest(format: Format, documents: &[Document]) -> String {

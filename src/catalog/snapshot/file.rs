@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::catalog::pins::{Held, HeldChange, HeldTool};
 use crate::catalog::snapshot::{
-    ReadRecordError, Seen, Snapshot, SourceState, server_from_json, server_to_json, tool_from_json,
-    tool_to_json,
+    ReadRecordError, Seen, SeenDocument, Snapshot, SourceState, server_from_json, server_to_json,
+    tool_from_json, tool_to_json,
 };
 
 /// Version of the layout.
@@ -246,6 +246,7 @@ fn write_body(snapshot: &Snapshot, out: &mut Vec<u8>) -> io::Result<()> {
             "etag": seen.etag,
             "last_modified": seen.last_modified,
             "digest": seen.digest,
+            "further": seen.further.iter().map(document_to_json).collect::<Vec<_>>(),
         }});
         writeln!(out, "{line}")?;
         for server in &state.servers {
@@ -336,9 +337,34 @@ fn read_state(json: &Value) -> SourceState {
             etag: text("etag"),
             last_modified: text("last_modified"),
             digest: text("digest").unwrap_or_default(),
+            further: json["further"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(read_document)
+                .collect(),
         },
         ..SourceState::default()
     }
+}
+
+fn read_document(json: &Value) -> SeenDocument {
+    let text = |key: &str| json[key].as_str().map(str::to_owned);
+    SeenDocument {
+        url: text("url").unwrap_or_default(),
+        etag: text("etag"),
+        last_modified: text("last_modified"),
+        digest: text("digest").unwrap_or_default(),
+    }
+}
+
+fn document_to_json(document: &SeenDocument) -> Value {
+    json!({
+        "url": document.url,
+        "etag": document.etag,
+        "last_modified": document.last_modified,
+        "digest": document.digest,
+    })
 }
 
 #[cfg(test)]
@@ -371,6 +397,12 @@ mod tests {
                 etag: Some("\"1\"".to_owned()),
                 last_modified: None,
                 digest: "00".to_owned(),
+                further: vec![SeenDocument {
+                    url: "https://a.example/?cursor=1".to_owned(),
+                    etag: None,
+                    last_modified: Some("today".to_owned()),
+                    digest: "11".to_owned(),
+                }],
             },
             servers: catalog.servers()[..servers].to_vec(),
             held: [(catalog.servers()[0].name.clone(), held)].into(),

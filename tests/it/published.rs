@@ -1,0 +1,223 @@
+//! The refresh job against what others publish, in their formats, from a local web server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use toolcrib::catalog::import::Format;
+use toolcrib::catalog::pins::Policy;
+use toolcrib::catalog::refresh::{
+    FetchOptions, Origin, Publish, RefreshJob, RefreshOptions, Source, SourceOutcome,
+};
+use toolcrib::catalog::snapshot::SnapshotFile;
+use toolcrib::domain::Catalog;
+
+/// A web server of documents by path and query, each with its text as `ETag`.
+#[derive(Default)]
+struct Web {
+    documents: Mutex<HashMap<String, String>>,
+    answers: Mutex<Vec<(String, StatusCode)>>,
+}
+
+impl Web {
+    fn put(&self, path: &str, text: String) {
+        self.documents.lock().unwrap().insert(path.to_owned(), text);
+    }
+
+    /// The statuses of the answers since the last call.
+    fn answered(&self) -> Vec<(String, u16)> {
+        let answers = std::mem::take(&mut *self.answers.lock().unwrap());
+        let mut answers: Vec<_> = answers
+            .into_iter()
+            .map(|(path, status)| (path, status.as_u16()))
+            .collect();
+        answers.sort();
+        answers
+    }
+}
+
+async fn answer(State(web): State<Arc<Web>>, uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path_and_query().unwrap().to_string();
+    let text = web.documents.lock().unwrap().get(&path).cloned();
+    let Some(text) = text else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let tag = format!("\"{:x}\"", text.len() * 31 + text.matches('2').count());
+    let known = headers.get(header::IF_NONE_MATCH);
+    let same = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let (status, text) = match same {
+        true => (StatusCode::NOT_MODIFIED, String::new()),
+        false => (StatusCode::OK, text),
+    };
+    web.answers.lock().unwrap().push((path, status));
+    (status, [(header::ETAG, tag)], text).into_response()
+}
+
+/// Keeps what is published.
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Arc<Catalog>>>);
+
+impl Publish for Recorder {
+    async fn publish(&self, catalog: Arc<Catalog>) {
+        self.0.lock().unwrap().push(catalog);
+    }
+}
+
+impl Recorder {
+    fn servers(&self) -> Vec<String> {
+        let published = self.0.lock().unwrap();
+        let servers = published.last().unwrap().servers().iter();
+        servers.map(|server| server.name.to_string()).collect()
+    }
+
+    fn times(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+}
+
+struct Setup {
+    web: Arc<Web>,
+    recorder: Recorder,
+    job: RefreshJob,
+    _folder: tempfile::TempDir,
+}
+
+impl Setup {
+    async fn new(sources: &[(&str, Format, &str)]) -> Self {
+        let web: Arc<Web> = Arc::default();
+        let router = axum::Router::new().fallback(answer).with_state(web.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let source = |(name, format, path): &(&str, Format, &str)| Source {
+            name: (*name).into(),
+            format: *format,
+            origin: Origin::of_url(&format!("http://{address}{path}"), true).unwrap(),
+            policy: Policy::Trust,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let options = RefreshOptions {
+            sources: sources.iter().map(source).collect(),
+            fetch: FetchOptions {
+                attempts: 1,
+                attempt_max: Duration::from_secs(5),
+                ..FetchOptions::default()
+            },
+            ..RefreshOptions::default()
+        };
+        let file = SnapshotFile::new(folder.path().join("catalog.snapshot"));
+        Self {
+            web,
+            recorder: Recorder::default(),
+            job: RefreshJob::new(options, file, Arc::default()),
+            _folder: folder,
+        }
+    }
+
+    async fn round(&mut self) -> Vec<SourceOutcome> {
+        let own = Catalog::default();
+        let report = self.job.run(&own, vec![], &self.recorder).await.unwrap();
+        report.sources.into_iter().map(|s| s.outcome).collect()
+    }
+}
+
+fn docker_catalog() -> String {
+    let path = crate::program::root().join("tests/data/import/docker-catalog.yaml");
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// A page of a registry with one server.
+fn page(name: &str, version: u32, next: Option<&str>) -> String {
+    let server = json!({
+        "name": format!("io.example/{name}"), "description": format!("Version {version} of {name}."),
+        "version": format!("{version}.0.0"),
+        "remotes": [{"type": "streamable-http", "url": format!("https://{name}.example/mcp")}],
+    });
+    json!({"servers": [{"server": server}], "metadata": {"nextCursor": next, "count": 1}})
+        .to_string()
+}
+
+#[tokio::test]
+async fn a_docker_catalog_and_a_registry_in_pages_are_taken_once() {
+    let sources = [
+        ("docker", Format::Docker, "/catalog.yaml"),
+        ("registry", Format::OfficialRegistry, "/v0/servers?limit=1"),
+    ];
+    let mut setup = Setup::new(&sources).await;
+    let (first, second) = ("/v0/servers?limit=1", "/v0/servers?limit=1&cursor=b");
+    setup.web.put("/catalog.yaml", docker_catalog());
+    setup.web.put(first, page("alpha", 1, Some("b")));
+    setup.web.put(second, page("beta", 1, None));
+    setup.round().await;
+    let servers = setup.recorder.servers();
+    for name in ["harbour-chat", "parcels"] {
+        assert!(servers.iter().any(|server| server == name), "{servers:?}");
+    }
+    for name in ["alpha", "beta"] {
+        assert!(
+            servers.iter().any(|server| server.contains(name)),
+            "{servers:?}"
+        );
+    }
+    setup.web.answered();
+
+    // Nothing has changed: every document is asked for, none is sent, and nothing is done.
+    let outcomes = setup.round().await;
+    assert_eq!(
+        outcomes,
+        [SourceOutcome::Unchanged, SourceOutcome::Unchanged]
+    );
+    assert_eq!(setup.recorder.times(), 1);
+    let answers = setup.web.answered();
+    assert!(
+        answers.iter().any(|(path, _)| path == second),
+        "{answers:?}"
+    );
+    assert!(
+        answers.iter().all(|(_, status)| *status == 304),
+        "{answers:?}"
+    );
+
+    // A change on the second page is seen though the first is as it was.
+    setup.web.put(second, page("gamma2", 2, None));
+    let outcomes = setup.round().await;
+    assert_eq!(outcomes[0], SourceOutcome::Unchanged);
+    let servers = setup.recorder.servers();
+    assert!(
+        servers.iter().any(|server| server.contains("gamma2")),
+        "{servers:?}"
+    );
+    assert!(
+        servers.iter().all(|server| !server.contains("beta")),
+        "{servers:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_yaml_bomb_in_a_docker_catalog_is_refused_and_the_tools_stay() {
+    let sources = [("docker", Format::Docker, "/catalog.yaml")];
+    let mut setup = Setup::new(&sources).await;
+    setup.web.put("/catalog.yaml", docker_catalog());
+    setup.round().await;
+    let row = |of: usize| vec![format!("*a{of}"); 9].join(", ");
+    let levels: String = (1..20)
+        .map(|level| format!("a{level}: &a{level} [{}]\n", row(level - 1)))
+        .collect();
+    let bomb = format!(
+        "version: 3\na0: &a0 [x, x, x]\n{levels}registry:\n  s:\n    title: *a19\n    type: server\n"
+    );
+    setup.web.put("/catalog.yaml", bomb);
+    let start = Instant::now();
+    let outcomes = setup.round().await;
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let SourceOutcome::Failed { reason } = &outcomes[0] else {
+        panic!("{outcomes:?}");
+    };
+    println!("refused: {reason}");
+    assert_eq!(setup.recorder.times(), 1);
+    assert!(setup.recorder.servers().contains(&"parcels".to_owned()));
+}
