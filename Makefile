@@ -10,7 +10,7 @@ SERVERS := .servers
 CLIENTS := .clients
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients models eval figures bench bench-peers serve clean
+.PHONY: help run test check build servers clients models eval figures bench bench-peers bench-refresh serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -79,6 +79,10 @@ bench: models ## Runs the benchmarks.
 	cargo bench --locked
 
 CATALOGS ?= ../shared/catalogs
+
+bench-refresh: build models ## Measures what a refresh costs, on the largest catalog of CATALOGS.
+	python3 benches/refresh.py $(TOOLCRIB) "$${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models" $(CATALOGS)/merged/extended.jsonl
+
 PEERS := target/peers
 
 bench-peers: build models ## Measures quality and speed beside fastmcp and ratel-ai, which it installs.

@@ -15,7 +15,9 @@ use tracing_subscriber::util::TryInitError;
 use crate::config::{LogFormat, LogSection};
 
 pub use self::audit::{AuditEvent, audit};
-pub use self::metrics::{Gauge, Operation, metrics_page, record_operation, set_gauge};
+pub use self::metrics::{
+    Gauge, Operation, count_embedded, metrics_page, record_operation, set_gauge,
+};
 
 /// Logging was not set up.
 #[derive(Debug, thiserror::Error)]

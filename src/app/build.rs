@@ -1,6 +1,6 @@
 //! Making the vectors of a catalog, while searches go on.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use tokio::sync::Mutex;
@@ -8,6 +8,7 @@ use tokio::sync::Mutex;
 use crate::app::App;
 use crate::domain::Catalog;
 use crate::search::{Embedder, Index, Ranking, Searcher, VectorCache};
+use crate::telemetry::count_embedded;
 
 /// What came of making vectors.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -47,8 +48,16 @@ impl Builder {
             return Ok(None);
         };
         let (ranking, cache) = (&self.ranking, &self.cache);
-        let whole = index.with_vectors(ranking, embedder, cache, progress).await;
-        Ok(Some(whole.context("cannot build the index")?))
+        // The first word says how many have no vector yet.
+        let missing = OnceLock::new();
+        let told = |done: usize, total: usize| {
+            missing.get_or_init(|| total.saturating_sub(done));
+            progress(done, total);
+        };
+        let whole = index.with_vectors(ranking, embedder, cache, &told).await;
+        let whole = whole.context("cannot build the index")?;
+        count_embedded(missing.get().copied().unwrap_or_default());
+        Ok(Some(whole))
     }
 }
 

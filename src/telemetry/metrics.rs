@@ -93,6 +93,12 @@ pub fn set_gauge(gauge: Gauge, value: usize) {
     metrics::gauge!(name).set(value as f64);
 }
 
+/// Counts tools that the model made a vector of: what is in the cache of vectors is not counted.
+pub fn count_embedded(tools: usize) {
+    recorder();
+    metrics::counter!("toolcrib_embedded_tools_total").increment(tools as u64);
+}
+
 /// The page that Prometheus reads.
 pub fn metrics_page() -> String {
     recorder().map(PrometheusHandle::render).unwrap_or_default()

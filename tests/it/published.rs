@@ -204,9 +204,8 @@ async fn a_yaml_bomb_in_a_docker_catalog_is_refused_and_the_tools_stay() {
     setup.web.put("/catalog.yaml", docker_catalog());
     setup.round().await;
     let row = |of: usize| vec![format!("*a{of}"); 9].join(", ");
-    let levels: String = (1..20)
-        .map(|level| format!("a{level}: &a{level} [{}]\n", row(level - 1)))
-        .collect();
+    let level = |level: usize| format!("a{level}: &a{level} [{}]\n", row(level - 1));
+    let levels = (1..20).map(level).collect::<Vec<_>>().concat();
     let bomb = format!(
         "version: 3\na0: &a0 [x, x, x]\n{levels}registry:\n  s:\n    title: *a19\n    type: server\n"
     );
