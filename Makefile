@@ -10,7 +10,7 @@ SERVERS := .servers
 CLIENTS := .clients
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients models eval figures bench bench-peers bench-refresh serve clean
+.PHONY: help run test check build servers clients models conformance eval figures bench bench-peers bench-refresh serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -67,6 +67,17 @@ check: ## Format, lints, documentation, licences.
 # form for sets without tools of their own.
 LABELLED ?= ../shared/eval
 LABELLED_CATALOG ?= ../shared/catalogs/merged/catalog.jsonl
+
+CONFORMANCE := .conformance
+
+conformance: build ## Runs the official conformance suite against the program (Linux on x86-64).
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js"; exit 1; }
+	@echo "== the suite and its Node, into $(CONFORMANCE)"
+	mkdir -p $(CONFORMANCE)
+	cp tests/conformance/package.json tests/conformance/package-lock.json $(CONFORMANCE)/
+	npm ci --prefix $(CONFORMANCE) --ignore-scripts --no-audit --no-fund --prefer-offline
+	@echo "== both frozen sets of server requirements"
+	python3 tests/conformance/run.py $(TOOLCRIB) $(CONFORMANCE)
 
 eval: build models ## Measures search quality on the labelled queries of LABELLED, against baselines and gate.
 	@test -d "$(LABELLED)" || { echo "no labelled queries: set LABELLED to a folder of SET.queries.jsonl"; exit 1; }
