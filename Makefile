@@ -43,6 +43,8 @@ clients: ## Installs the real MCP clients that the tests use.
 
 test: servers clients test-models ## Runs all tests.
 	@command -v cargo-nextest >/dev/null || { echo "cargo-nextest is missing: cargo install --locked cargo-nextest"; exit 1; }
+	@echo "== attacks and their tests (docs/security.md)"
+	@sed -nE 's/^\| (.*) \| .* \| (`.*`) \|$$/\1:\n    \2/p' docs/security.md | tr -d '`' | fold -s -w 110
 	@echo "== tests"
 	cargo test --locked --doc --quiet
 	cargo nextest run --locked --no-fail-fast $(NEXTEST_ARGS)

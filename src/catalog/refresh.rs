@@ -9,6 +9,7 @@
 
 mod source;
 mod fetch;
+mod follow;
 mod read;
 mod judge;
 mod assemble;
@@ -28,8 +29,9 @@ use crate::domain::{Catalog, Server, ServerName};
 
 pub use self::assemble::{Assembled, assemble};
 pub use self::fetch::{FetchError, FetchOptions};
+pub use self::follow::fetch_documents;
 pub use self::judge::Asked;
-pub use self::read::{ReadLimits, ReadSourceError, fetch_documents};
+pub use self::read::{ReadLimits, ReadSourceError};
 pub use self::source::{Origin, ParseOriginError, Source};
 
 /// Sources that are read at the same time.

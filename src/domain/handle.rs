@@ -113,18 +113,29 @@ mod tests {
     }
 
     #[test]
-    fn every_character_comes_equally_often() {
-        let mut rng = StdRng::seed_from_u64(1);
-        let mut counts = [0_u32; 128];
-        for _ in 0..64_000 {
-            for byte in Handle::generate(&mut rng).reveal().bytes() {
-                counts[usize::from(byte)] += 1;
+    fn ten_million_handles_are_unique_and_uniform() {
+        const HANDLES: usize = 10_000_000;
+        let mut rng = StdRng::from_os_rng();
+        let mut places = [0_u8; 128];
+        for (place, byte) in (0..).zip(ALPHABET) {
+            places[usize::from(*byte)] = place;
+        }
+        let mut counts = [0_u32; 64];
+        let mut seen: Vec<u64> = Vec::with_capacity(HANDLES);
+        for _ in 0..HANDLES {
+            let mut packed = 0;
+            for byte in Handle::generate(&mut rng).0 {
+                let place = places[usize::from(byte)];
+                counts[usize::from(place)] += 1;
+                packed = packed << 6 | u64::from(place);
             }
+            seen.push(packed);
         }
-        // 10,000 expected of each; six standard deviations are 595.
-        for byte in ALPHABET {
-            assert!(counts[usize::from(*byte)].abs_diff(10_000) < 600);
-        }
+        // A mean of 1,562,500 of each; seven standard deviations are 8,700. Two of ten million
+        // are the same once in 23,000 runs.
+        assert!(counts.iter().all(|count| count.abs_diff(1_562_500) < 8_700));
+        seen.sort_unstable();
+        assert!(seen.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

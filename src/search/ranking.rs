@@ -41,7 +41,7 @@ impl Default for Ranking {
             lane: 20,
             ef: 64,
             graph_from: 1_000,
-            codes_from: 20_000,
+            codes_from: 10_000,
             shortlist: 2_000,
             abbreviations: Vec::new(),
         }

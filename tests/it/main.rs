@@ -29,4 +29,5 @@ mod quality;
 mod refresh;
 mod published;
 mod quarantine;
+mod security;
 mod tidy;

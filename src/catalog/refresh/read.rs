@@ -6,13 +6,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reqwest::Url;
 use sha2::{Digest, Sha256};
 
 use crate::catalog::import::{self, Document, Format};
-use crate::catalog::refresh::fetch::{FetchError, FetchOptions, Fetched, Fetcher};
+use crate::catalog::refresh::fetch::{FetchError, Fetcher};
+use crate::catalog::refresh::follow::fetch_source;
 use crate::catalog::refresh::source::{Origin, Source};
-use crate::catalog::snapshot::{Seen, SeenDocument, hex};
+use crate::catalog::snapshot::{Seen, hex};
 use crate::domain::{Server, ServerName};
 
 /// Endings of the files that are read below a folder.
@@ -81,126 +81,6 @@ pub enum ReadSourceError {
         /// What was refused.
         refused: Vec<String>,
     },
-}
-
-/// Most pages of a registry that are followed.
-const PAGES_MAX: usize = 2_000;
-
-/// All documents that a URL leads to: it, the further pages that it names, and the lists of tools
-/// that complete it. One further document that cannot be fetched is left out, and `report` is told.
-pub async fn fetch_documents(
-    url: &Url,
-    options: FetchOptions,
-    report: &(dyn Fn(String) + Send + Sync),
-) -> Result<Vec<Document>, FetchError> {
-    let fetcher = Fetcher::new(options);
-    let (first, _) = fetch_one(&fetcher, url).await?;
-    let followed = follow(&fetcher, url, first, report).await?;
-    Ok(followed.documents)
-}
-
-async fn fetch_one(fetcher: &Fetcher, url: &Url) -> Result<(Document, Seen), FetchError> {
-    match fetcher.fetch(url, None).await? {
-        Fetched::Document(text, seen) => {
-            let name = url.to_string();
-            Ok((Document { name, text }, seen))
-        }
-        // Nothing was seen before, so that this is no answer.
-        Fetched::NotModified => Err(FetchError::Status(http::StatusCode::NOT_MODIFIED)),
-    }
-}
-
-/// All documents of a source, and what tells whether those behind the first have changed.
-struct Followed {
-    documents: Vec<Document>,
-    further: Vec<SeenDocument>,
-}
-
-impl Followed {
-    fn add(&mut self, document: Document, seen: Seen) {
-        self.further.push(SeenDocument {
-            url: document.name.clone(),
-            etag: seen.etag,
-            last_modified: seen.last_modified,
-            digest: digest_of(&document.text),
-        });
-        self.documents.push(document);
-    }
-}
-
-/// Whether all documents behind the first are as they were seen. That the first has not changed
-/// says nothing of them.
-async fn are_as_seen(fetcher: &Fetcher, further: &[SeenDocument]) -> Result<bool, FetchError> {
-    for document in further {
-        let Ok(url) = Url::parse(&document.url) else {
-            return Ok(false);
-        };
-        let seen = Seen {
-            etag: document.etag.clone(),
-            last_modified: document.last_modified.clone(),
-            ..Seen::default()
-        };
-        match fetcher.fetch(&url, Some(&seen)).await? {
-            Fetched::NotModified => {}
-            Fetched::Document(text, _) if digest_of(&text) == document.digest => {}
-            Fetched::Document(..) => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-/// The first document, the pages behind it, and lists of tools on the same server.
-async fn follow(
-    fetcher: &Fetcher,
-    url: &Url,
-    first: Document,
-    report: &(dyn Fn(String) + Send + Sync),
-) -> Result<Followed, FetchError> {
-    let bytes_max = ReadLimits::default().bytes_max;
-    let lists = import::tools_urls(&first);
-    let mut followed = Followed {
-        documents: vec![first],
-        further: Vec::new(),
-    };
-    let mut bytes = 0;
-    while followed.documents.len() < PAGES_MAX
-        && let Some(last) = followed.documents.last()
-        && let Some(cursor) = import::next_cursor(&last.text)
-    {
-        bytes += last.text.len() as u64;
-        if bytes_max < bytes {
-            return Err(FetchError::TooLarge { max: bytes_max });
-        }
-        let (page, seen) = fetch_one(fetcher, &page_at(url, &cursor)).await?;
-        followed.add(page, seen);
-    }
-    for list in lists {
-        let same_host = |list: &Url| list.host_str() == url.host_str();
-        let Some(list) = Url::parse(&list).ok().filter(same_host) else {
-            report(format!("`{list}` is on another server and was not fetched"));
-            continue;
-        };
-        match fetch_one(fetcher, &list).await {
-            Ok((document, seen)) => followed.add(document, seen),
-            Err(error) => report(format!("`{list}` was not fetched: {error}")),
-        }
-    }
-    Ok(followed)
-}
-
-/// The URL with its `cursor` replaced.
-fn page_at(url: &Url, cursor: &str) -> Url {
-    let mut page = url.clone();
-    let kept: Vec<(String, String)> = url
-        .query_pairs()
-        .filter(|(name, _)| name != "cursor")
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    page.query_pairs_mut()
-        .clear()
-        .extend_pairs(kept)
-        .append_pair("cursor", cursor);
-    page
 }
 
 /// A source that was read, or not.
@@ -272,31 +152,6 @@ async fn try_read(
     })
 }
 
-/// All documents of a URL, with what tells whether they change; `None` when nothing has.
-async fn fetch_source(
-    fetcher: &Fetcher,
-    url: &Url,
-    seen: Option<&Seen>,
-) -> Result<Option<(Vec<Document>, Seen)>, FetchError> {
-    let (first, mut next) = match (fetcher.fetch(url, seen).await?, seen) {
-        (Fetched::NotModified, Some(seen)) => {
-            if are_as_seen(fetcher, &seen.further).await? {
-                return Ok(None);
-            }
-            fetch_one(fetcher, url).await?
-        }
-        (Fetched::NotModified, None) => return Ok(None),
-        (Fetched::Document(text, next), _) => {
-            let name = url.to_string();
-            (Document { name, text }, next)
-        }
-    };
-    let told = |why: String| tracing::warn!(url = %url, why, "left out a list of tools");
-    let followed = follow(fetcher, url, first, &told).await?;
-    next.further = followed.further;
-    Ok(Some((followed.documents, next)))
-}
-
 async fn parse(
     format: Format,
     documents: Vec<Document>,
@@ -336,10 +191,6 @@ fn without_doubles(servers: Vec<Server>, refused: &mut Vec<String>) -> Vec<Serve
         kept.push(server);
     }
     kept
-}
-
-fn digest_of(text: &str) -> String {
-    hex(&Sha256::digest(text))
 }
 
 fn digest(format: Format, documents: &[Document]) -> String {
