@@ -12,6 +12,7 @@ mod resolve;
 mod upstream;
 mod result;
 mod kept;
+mod spent;
 mod error;
 
 use std::fmt;
@@ -28,14 +29,16 @@ use crate::call::arguments::Arguments;
 use crate::call::error::{invalid_step, unresolved};
 use crate::call::kept::Kept;
 use crate::call::resolve::{Resolved, resolve};
+use crate::call::spent::Spent;
 use crate::domain::{Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId};
-use crate::handles::{Grant, Handles};
+use crate::handles::{Grant, Handles, TakeError};
 
 pub use self::arguments::Problem;
 pub use self::error::{CallError, StepProblem};
 pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
+pub use self::spent::Ending;
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
 
 /// Key of a result's structured part.
@@ -49,6 +52,7 @@ pub struct Caller {
     upstreams: Upstreams,
     arguments: Arguments,
     kept: Kept,
+    spent: Spent,
 }
 
 impl fmt::Debug for Caller {
@@ -136,6 +140,7 @@ impl Caller {
             upstreams,
             arguments: Arguments::default(),
             kept: Kept::default(),
+            spent: Spent::default(),
         }
     }
 
@@ -180,8 +185,12 @@ impl Caller {
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
         lease.check().map_err(failed)?;
-        self.handles.take(&tenant.id, &handle)?;
+        let taken = self.handles.take(&tenant.id, &handle);
+        taken.map_err(|error| self.not_taken(tenant, &handle, error))?;
+        let key = handle.key(&tenant.id);
+        let running = self.spent.start(key, run_id, tool.clone());
         let result = lease.call(&tool.tool, arguments, &caller).await;
+        running.end(result.as_ref().map_or(Ending::Unknown, ended));
         Ok(self.outcome(tenant, Some(run_id), tool.clone(), result.map_err(failed)?))
     }
 
@@ -229,10 +238,11 @@ impl Caller {
         self.kept.page(&tenant.id, run_id, page)
     }
 
-    /// Lets go of whole results that have had their time, and of sessions that have ended. Called
+    /// Lets go of whole results and spent handles that have had their time, and of sessions that have ended. Called
     /// by the sweeper.
     pub fn sweep(&self) {
         self.kept.sweep();
+        self.spent.sweep();
         self.upstreams.sweep();
     }
 
@@ -241,8 +251,26 @@ impl Caller {
         let Ok(handle) = request.handle.parse::<Handle>() else {
             return Err(self.handles.refuse_unreadable(&tenant.id).into());
         };
-        let grant = self.handles.peek(&tenant.id, &handle)?;
+        let grant = self.handles.peek(&tenant.id, &handle);
+        let grant = grant.map_err(|error| self.not_taken(tenant, &handle, error))?;
         Ok((handle, grant))
+    }
+
+    /// Why a handle opens nothing; one that this tenant spent a moment ago has a story.
+    fn not_taken(&self, tenant: &Tenant, handle: &Handle, error: TakeError) -> CallError {
+        let known = match error {
+            TakeError::Unknown => self.spent.find(&handle.key(&tenant.id)),
+            TakeError::LockedOut { .. } => None,
+        };
+        match known {
+            Some((ran, ago)) => CallError::AlreadyRan {
+                run_id: ran.run_id,
+                tool: ran.tool,
+                ending: ran.ending,
+                ago,
+            },
+            None => error.into(),
+        }
     }
 
     fn resolve(&self, tenant: &Tenant, server: &Server) -> Result<Resolved, ResolveError> {
@@ -273,6 +301,14 @@ impl Caller {
             truncated,
             breaks_promise: false,
         }
+    }
+}
+
+/// How a run ended that was answered.
+fn ended(result: &Map<String, Value>) -> Ending {
+    match result.get("isError") {
+        Some(Value::Bool(true)) => Ending::ToolFailed,
+        _ => Ending::Answered,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::call::{Problem, ResolveError, UpstreamError};
+use crate::call::{Ending, Problem, ResolveError, UpstreamError};
 use crate::domain::{RunId, SettingName, Tenant, ToolId};
 use crate::handles::{Grant, TakeError};
 
@@ -26,6 +26,18 @@ pub enum CallError {
     /// Unknown, expired, used, or another tenant's: one answer for all.
     #[error("handle is unknown, expired or used")]
     InvalidToken,
+    /// The handle was spent by this tenant within its life.
+    #[error("handle was spent on `{tool}`")]
+    AlreadyRan {
+        /// The search that left it.
+        run_id: RunId,
+        /// What ran.
+        tool: ToolId,
+        /// How that ended.
+        ending: Ending,
+        /// How long ago it was spent.
+        ago: Duration,
+    },
     /// Too many wrong handles.
     #[error("too many wrong handles")]
     LockedOut {
@@ -123,7 +135,7 @@ impl CallError {
     /// Its name in the error table of the wire contract.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::InvalidToken => "INVALID_TOKEN",
+            Self::InvalidToken | Self::AlreadyRan { .. } => "INVALID_TOKEN",
             Self::LockedOut { .. } => "RATE_LIMITED",
             Self::InvalidStep { .. } | Self::UnknownTool { .. } => "INVALID_STEP_SEQUENCE",
             Self::InvalidArguments { .. } => "INVALID_ARGUMENTS",
@@ -138,7 +150,9 @@ impl CallError {
     pub fn run_id(&self) -> Option<RunId> {
         match self {
             Self::InvalidToken | Self::LockedOut { .. } | Self::UnknownTool { .. } => None,
-            Self::InvalidStep { run_id, .. } | Self::ToolChanged { run_id, .. } => Some(*run_id),
+            Self::InvalidStep { run_id, .. }
+            | Self::ToolChanged { run_id, .. }
+            | Self::AlreadyRan { run_id, .. } => Some(*run_id),
             Self::InvalidArguments { run_id, .. }
             | Self::MissingCredentials { run_id, .. }
             | Self::Store { run_id, .. }
@@ -164,6 +178,7 @@ impl CallError {
             }
             Self::Upstream { source, .. } => source.sent(),
             Self::InvalidToken
+            | Self::AlreadyRan { .. }
             | Self::LockedOut { .. }
             | Self::UnknownTool { .. }
             | Self::Store { .. } => false,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::call::{CallError, Problem, StepProblem, UpstreamError};
+use crate::call::{CallError, Ending, Problem, StepProblem, UpstreamError};
 use crate::domain::{RunId, SettingName, ToolId, clean_line, clean_text};
 use crate::search::SearchError;
 use crate::telemetry::Chain;
@@ -157,6 +157,11 @@ impl Refusal {
                 code,
                 "the capability token is unknown, expired or used",
                 "Call search_tools again: a token is good for five minutes and one run.",
+            ),
+            CallError::AlreadyRan { tool, ending, ago, .. } => Self::new(
+                code,
+                "the capability token is unknown, expired or used",
+                already_ran(tool, *ending, *ago),
             ),
             CallError::LockedOut { retry_after } => Self::new(
                 code,
@@ -308,6 +313,25 @@ fn stderr_text(error: &UpstreamError) -> String {
     match lines.get(end..) {
         Some(lines) if !lines.is_empty() => format!("\nits last words:\n{}", lines.join("\n")),
         _ => String::new(),
+    }
+}
+
+/// What became of the run that a token was spent on.
+fn already_ran(tool: &ToolId, ending: Ending, ago: Duration) -> String {
+    let ran = format!("This token already ran `{tool}`, {} s ago", ago.as_secs());
+    match ending {
+        Ending::Running => format!("{ran}, and it is still running: wait for that answer."),
+        Ending::Answered => format!(
+            "{ran}, and the tool answered; the result is not repeated. Call search_tools again \
+             only to run it once more."
+        ),
+        Ending::ToolFailed => {
+            format!("{ran}, and the tool answered with an error. Call search_tools again to retry.")
+        }
+        Ending::Unknown => format!(
+            "{ran}, and no answer came: it may have taken effect. Check before you repeat it, then \
+             call search_tools again."
+        ),
     }
 }
 

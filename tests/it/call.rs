@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use secrecy::SecretString;
 use serde_json::{Map, Value, json};
 use toolcrib::call::{
-    CallError, CallOutcome, CallRequest, Caller, CallerSide, StepProblem, UpstreamOptions,
+    CallError, CallOutcome, CallRequest, Caller, CallerSide, Ending, StepProblem, UpstreamOptions,
     Upstreams,
 };
 use toolcrib::domain::{
@@ -449,6 +449,11 @@ async fn a_second_use_is_refused() {
         .await
         .unwrap_err();
     assert_eq!(again.code(), "INVALID_TOKEN");
+    // Who spent it is told how that ended.
+    let CallError::AlreadyRan { ending, .. } = again else {
+        panic!("{again:?}")
+    };
+    assert_eq!(ending, Ending::Answered);
     assert_eq!(crib.count("echo"), 1);
     crib.end().await;
 }
