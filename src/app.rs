@@ -39,7 +39,7 @@ use self::refresh::Refresher;
 
 pub use self::build::{IndexJob, Vectors};
 pub use self::model::{ModelState, load_embedder, runtime_library};
-pub use self::refresh::report_json;
+pub use self::refresh::{Ask, report_json};
 pub use self::serve::Listening;
 
 /// What a program needs before it has any part: where things are, and how it is configured.

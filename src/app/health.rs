@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::app::{App, ModelState, report_json};
+use crate::app::{App, Ask, ModelState, report_json};
 use crate::search::Readiness;
 use crate::telemetry::{Chain, Gauge, set_gauge};
 use crate::transport::http::Health;
@@ -85,7 +85,7 @@ impl Health for AppHealth {
         let round = self
             .0
             .lifecycle
-            .spawn(async move { app.refresh(&[], &|_, _| ()).await });
+            .spawn(async move { app.refresh(Ask::default(), &|_, _| ()).await });
         Box::pin(async move {
             match round.await {
                 Ok(Ok(report)) => Ok(report_json(&report)),

@@ -16,7 +16,7 @@ use crate::catalog::refresh::{
     Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, server_as_listed,
 };
 use crate::catalog::scan::{KnownNames, Severity, scan_catalog, worst};
-use crate::domain::{Catalog, Server, ServerName, Tenant};
+use crate::domain::{Catalog, Server, ServerName, Tenant, TenantId};
 use crate::search::Index;
 use crate::telemetry::{Chain, Gauge, set_gauge};
 
@@ -54,6 +54,15 @@ impl Refresher {
         let last = last.as_ref();
         last.map_or((0, 0), |report| (report.failed(), report.waiting))
     }
+}
+
+/// Which servers are asked for their tools, and with whose secrets and settings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ask<'a> {
+    /// The servers.
+    pub servers: &'a [ServerName],
+    /// Whose secrets and settings; the local tenant's where nobody is named.
+    pub tenant: Option<&'a TenantId>,
 }
 
 /// Hears how many of how many tools are embedded.
@@ -102,12 +111,12 @@ impl Publisher<'_> {
 }
 
 impl App {
-    /// One round: reads the operator's files and all sources again, asks the servers in `ask` for
+    /// One round: reads the operator's files and all sources again, asks the servers of `ask` for
     /// their tools, and publishes what came of it. Rounds wait for each other. `progress` is told
     /// tools embedded and tools in all.
     pub async fn refresh(
         &self,
-        ask: &[ServerName],
+        ask: Ask<'_>,
         progress: Progress<'_>,
     ) -> anyhow::Result<RefreshReport> {
         let mut job = self.refresher.job.lock().await;
@@ -180,11 +189,14 @@ impl App {
         }
     }
 
-    async fn ask(&self, names: &[ServerName]) -> Vec<Asked> {
+    async fn ask(&self, ask: Ask<'_>) -> Vec<Asked> {
         let catalog = self.catalog();
-        let tenant = Tenant::local();
-        let mut answers = Vec::with_capacity(names.len());
-        for name in names {
+        let tenant = Tenant {
+            id: ask.tenant.cloned().unwrap_or_else(|| Tenant::local().id),
+            ..Tenant::local()
+        };
+        let mut answers = Vec::with_capacity(ask.servers.len());
+        for name in ask.servers {
             answers.push(self.ask_named(&catalog, name.clone(), &tenant).boxed());
         }
         futures::stream::iter(answers)
@@ -261,7 +273,7 @@ impl App {
     }
 
     async fn refresh_logged(&self) {
-        if let Err(error) = self.refresh(&[], &|_, _| ()).await {
+        if let Err(error) = self.refresh(Ask::default(), &|_, _| ()).await {
             tracing::error!(error = %Chain(error.as_ref()), "the catalog stays as it was");
         }
     }

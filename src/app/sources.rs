@@ -70,5 +70,10 @@ fn read_source(section: &SourceSection, loopback: bool) -> anyhow::Result<Source
         format: section.format.parse()?,
         origin,
         policy: section.policy.parse()?,
+        lists_from: section
+            .lists_from
+            .iter()
+            .map(|host| host.as_str().into())
+            .collect(),
     })
 }

@@ -127,6 +127,19 @@ pub struct RefreshOptions {
     pub read: ReadLimits,
 }
 
+impl RefreshOptions {
+    /// Stands for the policies of single servers; changes when one of them does.
+    fn policies_mark(&self) -> String {
+        let mut policies: Vec<String> = self
+            .policies
+            .iter()
+            .map(|(server, policy)| format!("{server}={policy}"))
+            .collect();
+        policies.sort_unstable();
+        policies.join(",")
+    }
+}
+
 /// Reads sources again and publishes what came of it. There is one in a process.
 #[derive(Debug)]
 pub struct RefreshJob {
@@ -186,11 +199,15 @@ impl RefreshJob {
 
     async fn read_all(&self, before: &Snapshot) -> Vec<read::Reading> {
         let fetcher = Fetcher::new(self.options.fetch.clone());
-        let limits = &self.options.read;
+        let reader = read::Reader {
+            fetcher: &fetcher,
+            limits: &self.options.read,
+            policies: self.options.policies_mark(),
+        };
         let mut readings = Vec::with_capacity(self.options.sources.len());
         for source in &self.options.sources {
             let seen = before.source(&source.name).map(|state| &state.seen);
-            readings.push(read::read(source, seen, &fetcher, limits).boxed());
+            readings.push(reader.read(source, seen).boxed());
         }
         futures::stream::iter(readings)
             .buffered(TOGETHER)

@@ -103,6 +103,9 @@ pub struct SourceSection {
     /// What becomes of definitions that are new or changed: `trust`, `pin` or `quarantine`.
     #[serde(default = "pin")]
     pub policy: String,
+    /// Hosts beside the one of `url` that lists of tools named in it may be fetched from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists_from: Vec<String>,
 }
 
 fn pin() -> String {

@@ -83,7 +83,8 @@ struct Setup {
     web: Arc<Web>,
     recorder: Recorder,
     job: RefreshJob,
-    _folder: tempfile::TempDir,
+    options: RefreshOptions,
+    folder: tempfile::TempDir,
 }
 
 impl Setup {
@@ -98,6 +99,7 @@ impl Setup {
             format: *format,
             origin: Origin::of_url(&format!("http://{address}{path}"), true).unwrap(),
             policy: Policy::Trust,
+            lists_from: Vec::new(),
         };
         let folder = tempfile::tempdir().unwrap();
         let options = RefreshOptions {
@@ -113,9 +115,17 @@ impl Setup {
         Self {
             web,
             recorder: Recorder::default(),
-            job: RefreshJob::new(options, file, Arc::default()),
-            _folder: folder,
+            job: RefreshJob::new(options.clone(), file, Arc::default()),
+            options,
+            folder,
         }
+    }
+
+    /// As a restart with another policy of the first source.
+    fn policy(&mut self, policy: Policy) {
+        self.options.sources[0].policy = policy;
+        let file = SnapshotFile::new(self.folder.path().join("catalog.snapshot"));
+        self.job = RefreshJob::new(self.options.clone(), file, Arc::default());
     }
 
     async fn round(&mut self) -> Vec<SourceOutcome> {
@@ -219,4 +229,18 @@ async fn a_yaml_bomb_in_a_docker_catalog_is_refused_and_the_tools_stay() {
     println!("refused: {reason}");
     assert_eq!(setup.recorder.times(), 1);
     assert!(setup.recorder.servers().contains(&"parcels".to_owned()));
+}
+
+#[tokio::test]
+async fn a_source_is_judged_again_when_its_policy_changes() {
+    let sources = [("registry", Format::OfficialRegistry, "/v0/servers")];
+    let mut setup = Setup::new(&sources).await;
+    setup.web.put("/v0/servers", page("alpha", 1, None));
+    setup.policy(Policy::Quarantine);
+    setup.round().await;
+    assert_eq!(setup.recorder.times(), 0, "everything waits");
+    setup.policy(Policy::Trust);
+    setup.round().await;
+    assert!(setup.recorder.servers()[0].contains("alpha"));
+    assert_eq!(setup.round().await, [SourceOutcome::Unchanged]);
 }

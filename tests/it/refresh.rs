@@ -182,6 +182,7 @@ impl Setup {
                 format: Format::NormalForm,
                 origin,
                 policy,
+                lists_from: Vec::new(),
             }],
             fetch: FetchOptions {
                 bytes_max: BYTES_MAX,

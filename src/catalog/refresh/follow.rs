@@ -8,6 +8,23 @@ use crate::catalog::refresh::fetch::{FetchError, FetchOptions, Fetched, Fetcher}
 use crate::catalog::refresh::read::ReadLimits;
 use crate::catalog::snapshot::{Seen, SeenDocument, hex};
 
+/// Where a source on the web is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) url: &'a Url,
+    /// Hosts beside its own that lists of tools may be fetched from.
+    pub(super) lists_from: &'a [Box<str>],
+}
+
+impl Place<'_> {
+    /// Whether a list of tools may be fetched. Another host is the operator's word, and `https`.
+    fn may_fetch(self, list: &Url) -> bool {
+        let (own, host) = (self.url.host_str(), list.host_str());
+        let named = host.is_some_and(|host| self.lists_from.iter().any(|named| **named == *host));
+        own == host || named && list.scheme() == "https"
+    }
+}
+
 /// Most pages of a registry that are followed.
 const PAGES_MAX: usize = 2_000;
 
@@ -20,7 +37,11 @@ pub async fn fetch_documents(
 ) -> Result<Vec<Document>, FetchError> {
     let fetcher = Fetcher::new(options);
     let (first, _) = fetch_one(&fetcher, url).await?;
-    let followed = follow(&fetcher, url, first, report).await?;
+    let place = Place {
+        url,
+        lists_from: &[],
+    };
+    let followed = follow(&fetcher, place, first, report).await?;
     Ok(followed.documents)
 }
 
@@ -77,7 +98,7 @@ async fn are_as_seen(fetcher: &Fetcher, further: &[SeenDocument]) -> Result<bool
 /// The first document, the pages behind it, and lists of tools on the same server.
 async fn follow(
     fetcher: &Fetcher,
-    url: &Url,
+    place: Place<'_>,
     first: Document,
     report: &(dyn Fn(String) + Send + Sync),
 ) -> Result<Followed, FetchError> {
@@ -96,13 +117,16 @@ async fn follow(
         if bytes_max < bytes {
             return Err(FetchError::TooLarge { max: bytes_max });
         }
-        let (page, seen) = fetch_one(fetcher, &page_at(url, &cursor)).await?;
+        let (page, seen) = fetch_one(fetcher, &page_at(place.url, &cursor)).await?;
         followed.add(page, seen);
     }
     for list in lists {
-        let same_host = |list: &Url| list.host_str() == url.host_str();
-        let Some(list) = Url::parse(&list).ok().filter(same_host) else {
-            report(format!("`{list}` is on another server and was not fetched"));
+        let allowed = |list: &Url| place.may_fetch(list);
+        let Some(list) = Url::parse(&list).ok().filter(allowed) else {
+            report(format!(
+                "`{list}` is on another server and was not fetched: name its host in `lists_from` \
+                 of the catalog source"
+            ));
             continue;
         };
         match fetch_one(fetcher, &list).await {
@@ -131,9 +155,10 @@ fn page_at(url: &Url, cursor: &str) -> Url {
 /// All documents of a URL, with what tells whether they change; `None` when nothing has.
 pub(super) async fn fetch_source(
     fetcher: &Fetcher,
-    url: &Url,
+    place: Place<'_>,
     seen: Option<&Seen>,
 ) -> Result<Option<(Vec<Document>, Seen)>, FetchError> {
+    let url = place.url;
     let (first, mut next) = match (fetcher.fetch(url, seen).await?, seen) {
         (Fetched::NotModified, Some(seen)) => {
             if are_as_seen(fetcher, &seen.further).await? {
@@ -148,11 +173,38 @@ pub(super) async fn fetch_source(
         }
     };
     let told = |why: String| tracing::warn!(url = %url, why, "left out a list of tools");
-    let followed = follow(fetcher, url, first, &told).await?;
+    let followed = follow(fetcher, place, first, &told).await?;
     next.further = followed.further;
     Ok(Some((followed.documents, next)))
 }
 
 fn digest_of(text: &str) -> String {
     hex(&Sha256::digest(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_tools_come_from_the_same_host_or_one_that_is_named() {
+        let url = Url::parse("http://127.0.0.1:80/catalog.yaml").unwrap();
+        let lists_from = ["lists.example".into()];
+        let place = Place {
+            url: &url,
+            lists_from: &lists_from,
+        };
+        for (list, allowed) in [
+            ("http://127.0.0.1:80/tools.json", true),
+            ("https://lists.example/tools.json", true),
+            ("http://lists.example/tools.json", false),
+            ("https://other.example/tools.json", false),
+        ] {
+            assert_eq!(
+                place.may_fetch(&Url::parse(list).unwrap()),
+                allowed,
+                "{list}"
+            );
+        }
+    }
 }

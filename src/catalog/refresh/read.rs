@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::catalog::import::{self, Document, Format};
 use crate::catalog::refresh::fetch::{FetchError, Fetcher};
-use crate::catalog::refresh::follow::fetch_source;
+use crate::catalog::refresh::follow::{Place, fetch_source};
 use crate::catalog::refresh::source::{Origin, Source};
 use crate::catalog::snapshot::{Seen, hex};
 use crate::domain::{Server, ServerName};
@@ -98,58 +98,70 @@ pub(super) enum Reading {
     Failed(ReadSourceError),
 }
 
-/// Reads a source, unless it is as `seen`.
-pub(super) async fn read(
-    source: &Source,
-    seen: Option<&Seen>,
-    fetcher: &Fetcher,
-    limits: &ReadLimits,
-) -> Reading {
-    let read = try_read(source, seen, fetcher, limits).await;
-    read.unwrap_or_else(Reading::Failed)
+/// What sources are read with.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) fetcher: &'a Fetcher,
+    pub(super) limits: &'a ReadLimits,
+    /// Stands for the policies of single servers: when they change, everything is judged again.
+    pub(super) policies: String,
 }
 
-async fn try_read(
-    source: &Source,
-    seen: Option<&Seen>,
-    fetcher: &Fetcher,
-    limits: &ReadLimits,
-) -> Result<Reading, ReadSourceError> {
-    let (documents, mut next) = match &source.origin {
-        Origin::Url(url) => {
-            let changed = fetch_source(fetcher, url, seen).await;
-            let changed = changed.map_err(|error| ReadSourceError::Fetch {
-                url: url.to_string(),
-                source: error,
-            })?;
-            match changed {
-                Some(documents) => documents,
-                None => return Ok(Reading::Unchanged),
+impl Reader<'_> {
+    /// Reads a source, unless it is as `seen`.
+    pub(super) async fn read(&self, source: &Source, seen: Option<&Seen>) -> Reading {
+        let read = self.try_read(source, seen).await;
+        read.unwrap_or_else(Reading::Failed)
+    }
+
+    async fn try_read(
+        &self,
+        source: &Source,
+        seen: Option<&Seen>,
+    ) -> Result<Reading, ReadSourceError> {
+        let mark = format!("{} {} ", source.policy, self.policies);
+        // What was judged by other policies is read and judged again, changed or not.
+        let seen = seen.filter(|seen| seen.digest.starts_with(&mark));
+        let (documents, mut next) = match &source.origin {
+            Origin::Url(url) => {
+                let from = Place {
+                    url,
+                    lists_from: &source.lists_from,
+                };
+                let changed = fetch_source(self.fetcher, from, seen).await;
+                let changed = changed.map_err(|error| ReadSourceError::Fetch {
+                    url: url.to_string(),
+                    source: error,
+                })?;
+                match changed {
+                    Some(documents) => documents,
+                    None => return Ok(Reading::Unchanged),
+                }
             }
+            Origin::Path(path) => {
+                let (path, limits) = (path.clone(), self.limits.clone());
+                let format = source.format;
+                let reading = tokio::task::spawn_blocking(move || read_files(&path, &limits));
+                let documents = reading
+                    .await
+                    .map_err(|source| ReadSourceError::Importer { format, source })??;
+                (documents, Seen::default())
+            }
+        };
+        next.digest = mark + &digest(source.format, &documents);
+        if seen.is_some_and(|seen| *seen == next) {
+            return Ok(Reading::Unchanged);
         }
-        Origin::Path(path) => {
-            let (path, limits) = (path.clone(), limits.clone());
-            let format = source.format;
-            let reading = tokio::task::spawn_blocking(move || read_files(&path, &limits));
-            let documents = reading
-                .await
-                .map_err(|source| ReadSourceError::Importer { format, source })??;
-            (documents, Seen::default())
+        let (servers, refused) = parse(source.format, documents, self.limits).await?;
+        if servers.is_empty() {
+            return Err(ReadSourceError::Nothing { refused });
         }
-    };
-    next.digest = digest(source.format, &documents);
-    if seen.is_some_and(|seen| *seen == next) {
-        return Ok(Reading::Unchanged);
+        Ok(Reading::Read {
+            seen: next,
+            servers,
+            refused,
+        })
     }
-    let (servers, refused) = parse(source.format, documents, limits).await?;
-    if servers.is_empty() {
-        return Err(ReadSourceError::Nothing { refused });
-    }
-    Ok(Reading::Read {
-        seen: next,
-        servers,
-        refused,
-    })
 }
 
 async fn parse(

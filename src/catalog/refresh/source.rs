@@ -78,6 +78,8 @@ pub struct Source {
     pub origin: Origin,
     /// How far it is trusted.
     pub policy: Policy,
+    /// Hosts beside its own that lists of tools named in it may be fetched from.
+    pub lists_from: Vec<Box<str>>,
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `toolcrib catalog refresh`
 
-use crate::app::{App, Place, report_json};
+use crate::app::{App, Ask, Place, report_json};
 use crate::catalog::refresh::{RefreshReport, SourceOutcome};
 use crate::cli::output::Output;
 use crate::cli::{Outcome, progress};
-use crate::domain::ServerName;
+use crate::domain::{ServerName, TenantId};
 use crate::lifecycle::Lifecycle;
 
 #[derive(Debug, clap::Args)]
@@ -15,6 +15,9 @@ pub(in crate::cli) struct Args {
     /// Asks every server that can start without credentials and settings.
     #[arg(long, conflicts_with = "ask")]
     ask_all: bool,
+    /// Whose secrets and settings the servers are asked with.
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<TenantId>,
     /// As JSON.
     #[arg(long)]
     json: bool,
@@ -25,7 +28,7 @@ pub(super) async fn run(place: Place, args: &Args, out: Output) -> anyhow::Resul
         out.note("no source is configured: add `[[catalog.sources]]`, or `--ask SERVER`");
     }
     let app = App::start(place, Lifecycle::new()).await?;
-    let ask = match args.ask_all {
+    let servers = match args.ask_all {
         true => app.askable(),
         false => args.ask.clone(),
     };
@@ -34,7 +37,11 @@ pub(super) async fn run(place: Place, args: &Args, out: Output) -> anyhow::Resul
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     };
-    let refreshed = app.refresh(&ask, &counted).await;
+    let ask = Ask {
+        servers: &servers,
+        tenant: args.tenant.as_ref(),
+    };
+    let refreshed = app.refresh(ask, &counted).await;
     bar.finish_and_clear();
     app.close().await;
     let report = refreshed?;
