@@ -36,6 +36,7 @@ pub use self::error::{CallError, StepProblem};
 pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
+pub(crate) use self::upstream::Process;
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
 
 /// Runs tools: the one way to an upstream.

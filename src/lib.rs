@@ -20,6 +20,7 @@
 //! | [`catalog`] | files and their faults, importers, refresh, pins, scanner | touch an upstream |
 //! | [`eval`] | search quality on labelled queries | be needed by serving |
 //! | [`toolkits`] | public names of tools, eager and cold ones, pages, likenesses | know a protocol |
+//! | [`registry`] | tools that come and go: providers, precedence, fuzzy search | know a protocol |
 //! | [`search`] | one immutable index, swapped as a whole; the pipeline | know `call`, hold a lock |
 //! | [`call`] | sessions with servers behind, arguments, secrets, results | know `search` |
 //! | [`tenants`] | keys, settings at rest, limits | know tools |
@@ -38,6 +39,7 @@ pub mod toolkits;
 pub mod models;
 pub mod catalog;
 pub mod eval;
+pub mod registry;
 pub mod search;
 pub mod call;
 pub mod tenants;

@@ -44,6 +44,7 @@ use crate::call::upstream::slot::Slot;
 use crate::domain::{Server, ServerName, Settings, Tenant, TenantId};
 use crate::lifecycle::Lifecycle;
 
+pub(crate) use self::child::Process;
 pub use self::error::UpstreamError;
 pub use self::options::UpstreamOptions;
 
