@@ -22,15 +22,19 @@ mod table;
 mod steady;
 mod providers;
 mod scripts;
+mod remote;
+mod openapi;
 
 pub use self::arguments::{Arguments, ReadArgumentError};
 pub use self::fuzzy::{Scored, rank};
 pub use self::list::ToolList;
 pub use self::metadata::{DescribeToolError, ToolMetadata, ToolSpec, Visibility};
+pub use self::openapi::{OpenApiOptions, OpenApiProvider, ReadOpenApiError};
 pub use self::output::ToolOutput;
 pub use self::provider::{Asker, Call, ProvideError, ToolProvider};
 pub use self::providers::{
     Deadlines, Offer, Offered, Owner, PerRequest, Providers, RequestProviders,
 };
+pub use self::remote::RemoteProvider;
 pub use self::scripts::{ScriptFolder, ScriptLimits};
 pub use self::table::{RegisterError, ToolRegistry};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::domain::{
-    Annotations, Catalog, Definition, Input, ParseNameError, Slot, Tool, ToolName,
+    Annotations, Catalog, Definition, Input, ParseNameError, ServerName, Slot, Tool, ToolName,
 };
 use crate::registry::fuzzy::Sought;
 
@@ -181,6 +181,14 @@ impl ToolMetadata {
         match &self.tool {
             Held::Own(_) => None,
             Held::Shelved(_, slot) => Some(*slot),
+        }
+    }
+
+    /// Its server in the catalog, if it is the catalog's.
+    pub fn server(&self) -> Option<&ServerName> {
+        match &self.tool {
+            Held::Own(_) => None,
+            Held::Shelved(catalog, slot) => Some(&catalog.server_of(*slot).name),
         }
     }
 
