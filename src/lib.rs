@@ -14,6 +14,7 @@
 //! | --- | --- | --- |
 //! | [`cli`] | commands: decode, call parts, print | hold logic that serving needs |
 //! | [`app`] | wiring, start, serving, shutdown, readiness | know wire formats |
+//! | [`embed`] | a registry in a program of one's own | know the configuration |
 //! | [`config`] | defaults, file, environment, flags | be read below `app` |
 //! | [`transport`] | HTTP, MCP, the desk of all surfaces, wire JSON, refusals | rank, run, hold state |
 //! | [`models`] | pinned models and runtime: fetch, verify | load a model |
@@ -33,6 +34,7 @@
 
 pub mod cli;
 pub mod app;
+pub mod embed;
 pub mod config;
 pub mod transport;
 pub mod toolkits;

@@ -127,6 +127,13 @@ impl Providers {
         self
     }
 
+    /// The same for one whose type is not known.
+    #[must_use]
+    pub fn per_request_boxed(mut self, make: Box<dyn PerRequest>) -> Self {
+        self.per_request.push(make.into());
+        self
+    }
+
     /// Adds a provider for everybody, behind those that are there; says whether there was room.
     /// May be done while the program serves.
     pub fn add(&self, provider: Arc<dyn ToolProvider>) -> bool {
