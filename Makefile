@@ -10,7 +10,7 @@ SERVERS := .servers
 CLIENTS := .clients
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients models eval figures bench serve clean
+.PHONY: help run test check build servers clients models eval figures bench bench-peers serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -77,6 +77,19 @@ figures: build models ## Prints the figures of the README: start, memory, one se
 
 bench: models ## Runs the benchmarks.
 	cargo bench --locked
+
+CATALOGS ?= ../shared/catalogs
+PEERS := target/peers
+
+bench-peers: build models ## Measures quality and speed beside fastmcp and ratel-ai, which it installs.
+	@test -d "$(LABELLED)" || { echo "no labelled queries: set LABELLED to a folder of SET.queries.jsonl, and CATALOGS"; exit 1; }
+	@echo "== peers, into $(PEERS)"
+	test -x $(PEERS)/venv/bin/python || python3 -m venv $(PEERS)/venv
+	$(PEERS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement benches/peers/requirements.txt
+	mkdir -p $(PEERS)/home
+	ln -sfn "$${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models" $(PEERS)/home/models
+	@echo "== the same catalogs and queries for all (half an hour; the first time an hour, for embedding)"
+	$(PEERS)/venv/bin/python benches/peers/bench.py $(TOOLCRIB) $(PEERS)/home $(LABELLED) $(CATALOGS) --json $(PEERS)/results.json $(PEERS_ARGS)
 
 serve: ## Serves without the demonstration.
 	$(TOOLCRIB) serve $(SERVE_ARGS)

@@ -41,6 +41,9 @@ pub use self::result::{TRUNCATED_KEY, Truncated};
 pub(crate) use self::upstream::{HttpError, Process, checked_client};
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
 
+/// Key of a result's structured part.
+const STRUCTURED: &str = "structuredContent";
+
 /// Runs tools: the one way to an upstream.
 pub struct Caller {
     catalog: Arc<ArcSwap<Catalog>>,
@@ -116,6 +119,9 @@ pub struct CallOutcome {
     pub result: Map<String, Value>,
     /// What was cut from it; the result's `_meta` says so too.
     pub truncated: Option<Truncated>,
+    /// Whether the cut took the structured part that the tool's output schema promises, which a
+    /// client that knows the schema looks for.
+    pub breaks_promise: bool,
 }
 
 impl Caller {
@@ -212,7 +218,12 @@ impl Caller {
         let lease = lease.map_err(failed)?;
         lease.check().map_err(failed)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
-        Ok(self.outcome(tenant, None, tool.clone(), result.map_err(failed)?))
+        let result = result.map_err(failed)?;
+        let structured = result.contains_key(STRUCTURED);
+        let promised = catalog.tool(slot).output_schema().is_some();
+        let mut outcome = self.outcome(tenant, None, tool.clone(), result);
+        outcome.breaks_promise = promised && structured && !outcome.result.contains_key(STRUCTURED);
+        Ok(outcome)
     }
 
     /// The arguments of a tool beside the catalog as an object that fits its schema.
@@ -313,6 +324,7 @@ impl Caller {
             tool,
             result,
             truncated,
+            breaks_promise: false,
         }
     }
 }

@@ -16,6 +16,7 @@ mod spelling;
 mod bm25;
 mod keywords;
 mod lexicon;
+mod values;
 mod reading;
 mod views;
 mod model;

@@ -9,6 +9,9 @@ use crate::models::{ModelPin, Models};
 use crate::search::{Embedder, ModelFiles, Pooling};
 use crate::telemetry::Chain;
 
+/// Copies of the multilingual model: each takes 350 MB.
+const SECOND_WORKERS: usize = 1;
+
 /// How the embedding model is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ModelState {
@@ -54,7 +57,7 @@ pub async fn load_embedder(place: &Place) -> anyhow::Result<(Option<Embedder>, M
     // Side by side: the second model takes a second to load.
     let (embedder, second) = tokio::try_join!(load_one(&models, pin, section.threads), async {
         match second {
-            Some(second) => load_one(&models, second, section.threads).await,
+            Some(second) => load_one(&models, second, SECOND_WORKERS).await,
             None => Ok(None),
         }
     })?;
@@ -76,10 +79,10 @@ pub async fn load_embedder(place: &Place) -> anyhow::Result<(Option<Embedder>, M
 async fn load_one(
     models: &Models,
     pin: &ModelPin,
-    threads: usize,
+    workers: usize,
 ) -> anyhow::Result<Option<Embedder>> {
     let files = model_files(models, pin)?;
-    match tokio::task::spawn_blocking(move || Embedder::load(&files, threads)).await? {
+    match tokio::task::spawn_blocking(move || Embedder::load(&files, workers)).await? {
         Ok(embedder) => Ok(Some(embedder)),
         Err(error) => {
             tracing::error!(model = %pin.name, error = %Chain(&error), "cannot load the model");

@@ -133,7 +133,7 @@ pub struct ModelSection {
     /// Name of the second model, for queries that are not English; used where it is fetched
     /// (`toolcrib models fetch e5-multilingual`), empty for none.
     pub multilingual: String,
-    /// Threads of one inference.
+    /// Texts embedded side by side, each on a thread of its own with a copy of the model.
     pub threads: usize,
 }
 

@@ -3,8 +3,8 @@
 use crate::search::candidates::Candidate;
 use crate::search::reading::Reading;
 
-/// Terms that make a query's point: who has its three rarest has all it takes.
-const TELLING_TERMS: usize = 3;
+/// Terms that make a query's point: who has its two rarest has all it takes.
+const TELLING_TERMS: usize = 2;
 /// Rarity taken for a word of a foreign query that no tool has.
 const UNKNOWN_RARITY: f32 = 8.0;
 /// Share of BM25 in the keyword score when it answers alone.
@@ -13,7 +13,7 @@ const BM25_SHARE: f32 = 0.5;
 /// Fills in the scores of candidates, and sorts them: best first, ties by slot.
 ///
 /// Semantic: from the furthest candidate to the nearest. Keyword: evidence against the best
-/// candidate's, or against the rarity of the query's three rarest terms where nobody has as
+/// candidate's, or against the rarity of the query's two rarest terms where nobody has as
 /// much. So a paraphrase, whose few shared words prove little, is left to the vectors.
 pub(super) fn blend(candidates: &mut [Candidate], reading: &Reading, vector_share: f32) {
     let cosines = candidates.iter().filter_map(|c| c.cosine);

@@ -1,4 +1,7 @@
-//! The model behind queues: one thread owns it, queries go first, what waits is batched.
+//! The model behind queues: each worker thread owns one copy, queries go first.
+//!
+//! Queries run one text at a time: short texts gain nothing from sharing a run, and those of
+//! different length lose by padding (2.0 ms a text alone, 2.4 ms in unsorted runs of eight).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +13,13 @@ use crate::domain::Embedding;
 use crate::search::lexicon::Lexicon;
 use crate::search::model::{BATCH_MAX, LoadModelError, Model, ModelFiles, RunModelError};
 
-/// Queries that may wait for the model. At 1 to 3 ms each the last waits under half a second.
-const QUERY_QUEUE_MAX: usize = 128;
+/// Queries and parts of queries that may wait for the model. At 1 to 3 ms each, on two workers, the
+/// last waits half a second.
+const QUERY_QUEUE_MAX: usize = 384;
 /// Batches of catalog texts that may wait; their senders wait for room.
 const PASSAGE_QUEUE_MAX: usize = 4;
+/// Copies of one model, at most: each takes about 40 MB.
+const WORKERS_MAX: usize = 16;
 /// Query vectors kept, twice: a young and an old generation. 384 dimensions take 1.5 KB.
 const CACHED_MAX: usize = 2_048;
 /// Longest wait of a query; beyond it the keyword side answers alone.
@@ -52,6 +58,7 @@ struct Shared {
     query_prefix: String,
     passage_prefix: String,
     dimensions: usize,
+    workers: usize,
     queries: mpsc::Sender<Job>,
     passages: mpsc::Sender<Job>,
     cache: Mutex<Generations>,
@@ -68,38 +75,47 @@ struct Generations {
 }
 
 impl Embedder {
-    /// Loads a model and starts its thread, which computes on `threads` threads. Takes 0.1 to
+    /// Loads a model, once for each of `workers` threads that embed side by side. Takes 0.1 to
     /// 1.5 s: call it off the runtime.
-    pub fn load(files: &ModelFiles, threads: usize) -> Result<Self, LoadModelError> {
-        let mut model = Model::load(files, threads)?;
-        // One real text: the first run allocates, and tells the number of dimensions.
-        let probe = format!("{}warm up", files.query_prefix);
-        let probed = model
-            .embed(&[probe])
-            .map_err(|source| LoadModelError::Probe {
-                id: files.id.clone(),
-                source,
-            })?;
+    pub fn load(files: &ModelFiles, workers: usize) -> Result<Self, LoadModelError> {
+        let workers = workers.clamp(1, WORKERS_MAX);
+        let loaded: Vec<_> = std::thread::scope(|scope| {
+            let loading: Vec<_> = (0..workers)
+                .map(|_| scope.spawn(|| load_and_probe(files)))
+                .collect();
+            loading
+                .into_iter()
+                .flat_map(std::thread::ScopedJoinHandle::join)
+                .collect()
+        });
+        let loaded = loaded.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let dimensions = loaded.first().map_or(0, |(_, dimensions)| *dimensions);
         let lexicon = std::fs::read(&files.tokenizer)
             .ok()
             .and_then(|text| Lexicon::from_tokenizer(&text));
         let (queries, query_jobs) = mpsc::channel(QUERY_QUEUE_MAX);
         let (passages, passage_jobs) = mpsc::channel(PASSAGE_QUEUE_MAX);
-        std::thread::Builder::new()
-            .name("model".into())
-            .spawn(move || {
-                futures::executor::block_on(work(model, query_jobs, passage_jobs));
-            })
-            .map_err(|source| LoadModelError::Thread {
-                id: files.id.clone(),
-                source,
-            })?;
+        let jobs = Arc::new(tokio::sync::Mutex::new(Jobs {
+            queries: query_jobs,
+            passages: passage_jobs,
+        }));
+        for (model, _) in loaded {
+            let jobs = jobs.clone();
+            std::thread::Builder::new()
+                .name("model".into())
+                .spawn(move || futures::executor::block_on(work(model, &jobs)))
+                .map_err(|source| LoadModelError::Thread {
+                    id: files.id.clone(),
+                    source,
+                })?;
+        }
         Ok(Self {
             shared: Arc::new(Shared {
                 id: files.id.clone(),
                 query_prefix: files.query_prefix.clone(),
                 passage_prefix: files.passage_prefix.clone(),
-                dimensions: probed.first().map_or(0, Embedding::dimensions),
+                dimensions,
+                workers,
                 queries,
                 passages,
                 cache: Mutex::default(),
@@ -119,6 +135,7 @@ impl Embedder {
                 query_prefix: shared.query_prefix.clone(),
                 passage_prefix: shared.passage_prefix.clone(),
                 dimensions: shared.dimensions,
+                workers: shared.workers,
                 queries: shared.queries.clone(),
                 passages: shared.passages.clone(),
                 cache: Mutex::default(),
@@ -141,6 +158,11 @@ impl Embedder {
     /// Coordinates of a vector.
     pub fn dimensions(&self) -> usize {
         self.shared.dimensions
+    }
+
+    /// How many texts are embedded side by side.
+    pub(super) fn workers(&self) -> usize {
+        self.shared.workers
     }
 
     /// The words that the model knows whole, where that says something about English.
@@ -181,24 +203,28 @@ impl Embedder {
             .collect()
     }
 
+    /// Each text is a job of its own: the workers share the parts of a long query.
     async fn ask(&self, texts: impl Iterator<Item = &str>) -> Result<Vec<Embedding>, EmbedError> {
-        let (reply, answer) = oneshot::channel();
         let prefix = &self.shared.query_prefix;
-        let job = Job {
-            texts: texts.map(|text| format!("{prefix}{text}")).collect(),
-            reply,
-        };
-        self.shared
-            .queries
-            .try_send(job)
-            .map_err(|full| match full {
+        let mut answers = Vec::new();
+        for text in texts {
+            let (reply, answer) = oneshot::channel();
+            let texts = vec![format!("{prefix}{text}")];
+            let sent = self.shared.queries.try_send(Job { texts, reply });
+            sent.map_err(|full| match full {
                 mpsc::error::TrySendError::Full(_) => EmbedError::Busy,
                 mpsc::error::TrySendError::Closed(_) => EmbedError::Stopped,
             })?;
-        tokio::time::timeout(QUERY_WAIT_MAX, answer)
+            answers.push(answer);
+        }
+        // What is dropped here unanswered, since it came too late, is not worked for either.
+        tokio::time::timeout(QUERY_WAIT_MAX, futures::future::try_join_all(answers))
             .await
             .map_err(|_elapsed| EmbedError::Busy)?
             .map_err(|_closed| EmbedError::Stopped)?
+            .into_iter()
+            .map(|vectors| vectors?.pop().ok_or(EmbedError::Stopped))
+            .collect()
     }
 
     /// The vectors of catalog texts, in their order. Waits for its turn behind queries.
@@ -247,57 +273,67 @@ impl Generations {
     }
 }
 
-/// The model's thread: ends when nobody holds the embedder any more.
-async fn work(
-    mut model: Model,
-    mut queries: mpsc::Receiver<Job>,
-    mut passages: mpsc::Receiver<Job>,
-) {
-    loop {
-        // Biased: a query never waits for more than the batch that is being embedded.
-        let job = tokio::select! {
+/// A model that has embedded one text, and its number of dimensions: the first run allocates.
+fn load_and_probe(files: &ModelFiles) -> Result<(Model, usize), LoadModelError> {
+    let mut model = Model::load(files)?;
+    let probe = format!("{}warm up", files.query_prefix);
+    let probed = model
+        .embed(&[probe], 1)
+        .map_err(|source| LoadModelError::Probe {
+            id: files.id.clone(),
+            source,
+        })?;
+    let dimensions = probed.first().map_or(0, Embedding::dimensions);
+    Ok((model, dimensions))
+}
+
+/// What the workers take from, one at a time.
+#[derive(Debug)]
+struct Jobs {
+    queries: mpsc::Receiver<Job>,
+    passages: mpsc::Receiver<Job>,
+}
+
+/// What a worker does next.
+enum Work {
+    Query(Job),
+    Passages(Job),
+}
+
+impl Jobs {
+    /// The next job, queries first: one never waits for more than what is under way. `None` when
+    /// nobody holds the embedder any more.
+    async fn next(&mut self) -> Option<Work> {
+        tokio::select! {
             biased;
-            Some(job) = queries.recv() => {
-                let mut waiting = vec![job];
-                while waiting.len() < BATCH_MAX {
-                    let Ok(job) = queries.try_recv() else { break };
-                    waiting.push(job);
-                }
-                run_together(&mut model, waiting);
-                continue;
-            }
-            Some(job) = passages.recv() => job,
-            else => return,
-        };
-        run_together(&mut model, vec![job]);
+            Some(job) = self.queries.recv() => Some(Work::Query(job)),
+            Some(job) = self.passages.recv() => Some(Work::Passages(job)),
+            else => None,
+        }
     }
 }
 
-/// Embeds the texts of several jobs in one batch and hands each its own.
-fn run_together(model: &mut Model, mut jobs: Vec<Job>) {
-    // Who gave up waiting is not worked for.
-    jobs.retain(|job| !job.reply.is_closed());
-    let counts: Vec<usize> = jobs.iter().map(|job| job.texts.len()).collect();
-    let texts: Vec<String> = jobs
-        .iter_mut()
-        .flat_map(|job| std::mem::take(&mut job.texts))
-        .collect();
-    if texts.is_empty() {
+/// One worker's thread.
+async fn work(mut model: Model, jobs: &tokio::sync::Mutex<Jobs>) {
+    loop {
+        // Let go before the model runs, so that the next worker can take the next job.
+        let next = jobs.lock().await.next().await;
+        match next {
+            Some(Work::Query(job)) => run(&mut model, job, 1),
+            Some(Work::Passages(job)) => run(&mut model, job, BATCH_MAX),
+            None => return,
+        }
+    }
+}
+
+/// Embeds the texts of a job. Who gave up waiting is not worked for.
+fn run(model: &mut Model, job: Job, at_once: usize) {
+    if job.reply.is_closed() {
         return;
     }
-    match model.embed(&texts) {
-        Ok(vectors) => {
-            let mut vectors = vectors.into_iter();
-            for (job, count) in jobs.into_iter().zip(counts) {
-                // A receiver that is gone has timed out meanwhile; there is nobody to tell.
-                let _ = job.reply.send(Ok(vectors.by_ref().take(count).collect()));
-            }
-        }
-        Err(error) => {
-            let error = Arc::new(error);
-            for job in jobs {
-                let _ = job.reply.send(Err(EmbedError::Run(error.clone())));
-            }
-        }
-    }
+    let vectors = model
+        .embed(&job.texts, at_once)
+        .map_err(|error| EmbedError::Run(Arc::new(error)));
+    // A receiver that is gone has timed out meanwhile; there is nobody to tell.
+    let _ = job.reply.send(vectors);
 }

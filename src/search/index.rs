@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tracing::{info, warn};
 
 use crate::domain::{Catalog, Embedding, Slot, Tenant};
@@ -274,14 +275,22 @@ async fn embed_group(
     let mut sums: Vec<Vec<f32>> = vec![vec![0.0; embedder.dimensions()]; group.len()];
     let total = texts.len();
     let mut done = 0;
-    for batch in texts.chunks(BATCH_MAX) {
-        let passages = batch.iter().map(|(_, text)| (*text).to_owned()).collect();
-        for ((at, _), vector) in batch.iter().zip(embedder.embed_passages(passages).await?) {
-            for (sum, x) in sums[*at].iter_mut().zip(vector.as_slice()) {
+    let batches: Vec<Vec<String>> = texts
+        .chunks(BATCH_MAX)
+        .map(|batch| batch.iter().map(|(_, text)| (*text).to_owned()).collect())
+        .collect();
+    let mut vectors_made = stream::iter(batches)
+        .map(|batch| embedder.embed_passages(batch))
+        .buffered(embedder.workers());
+    let mut tools = texts.iter().map(|(at, _)| *at);
+    while let Some(batch) = vectors_made.try_next().await? {
+        done += batch.len();
+        // The batch leads: `zip` asks its left side first, and would lose a tool else.
+        for (vector, at) in batch.into_iter().zip(tools.by_ref()) {
+            for (sum, x) in sums[at].iter_mut().zip(vector.as_slice()) {
                 *sum += x;
             }
         }
-        done += batch.len();
         progress(done * group.len() / total.max(1));
     }
     group

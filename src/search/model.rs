@@ -120,8 +120,9 @@ static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 pub(super) struct Model(TextEmbedding);
 
 impl Model {
-    /// Loads a model that computes on `threads` threads.
-    pub(super) fn load(files: &ModelFiles, threads: usize) -> Result<Self, LoadModelError> {
+    /// Loads a model that computes on one thread: threads inside one run wait for each other
+    /// spinning, which costs more than it gains as soon as the cores have other work.
+    pub(super) fn load(files: &ModelFiles) -> Result<Self, LoadModelError> {
         let environment = environment(&files.runtime)?;
         let tokenizer = TokenizerFiles {
             tokenizer_file: read(&files.tokenizer)?,
@@ -138,7 +139,7 @@ impl Model {
         let options = InitOptionsUserDefined::new()
             .with_environment(environment)
             .with_max_length(files.tokens_max)
-            .with_intra_threads(threads.max(1));
+            .with_intra_threads(1);
         TextEmbedding::try_new_from_user_defined(model, options)
             .map(Self)
             .map_err(|source| LoadModelError::Model {
@@ -147,12 +148,15 @@ impl Model {
             })
     }
 
-    /// Embeds texts, at most [`BATCH_MAX`] at once. They are padded to the longest: give texts
-    /// of like length.
-    pub(super) fn embed(&mut self, texts: &[String]) -> Result<Vec<Embedding>, RunModelError> {
+    /// Embeds texts, `at_once` in one run; these are padded to the longest of them.
+    pub(super) fn embed(
+        &mut self,
+        texts: &[String],
+        at_once: usize,
+    ) -> Result<Vec<Embedding>, RunModelError> {
         let vectors = self
             .0
-            .embed(texts, Some(BATCH_MAX))
+            .embed(texts, Some(at_once))
             .map_err(|source| RunModelError::Failed(Box::new(source)))?;
         if vectors.len() != texts.len() {
             return Err(RunModelError::Count {

@@ -39,7 +39,7 @@ impl Default for Ranking {
             lambda: 0.9,
             pool: 50,
             lane: 20,
-            ef: 128,
+            ef: 64,
             graph_from: 1_000,
             codes_from: 20_000,
             shortlist: 2_000,

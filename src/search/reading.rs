@@ -3,15 +3,16 @@
 use crate::search::keywords::Keywords;
 use crate::search::lexicon::{self, Lexicon};
 use crate::search::terms::{self, Span};
+use crate::search::values;
 
-/// Quoted parts longer than this are sentences, not values.
-const QUOTED_CHARS_MAX: usize = 80;
 /// Clauses of a long query that the model is shown beside the whole.
 const CLAUSES_MAX: usize = 8;
 /// Words of a clause that stands for itself; shorter ones join their neighbour.
 const CLAUSE_WORDS_MIN: usize = 4;
+/// `Mrs` and `Prof`.
+const TITLE_BYTES_MAX: usize = 4;
 /// What a synonym in a tool's name counts, against the word itself.
-const SYNONYM_WORTH: f32 = 0.5;
+const SYNONYM_WORTH: f32 = 0.7;
 /// Rarity of a word that the catalog does not have but whose synonyms it has.
 const SYNONYM_RARITY: f32 = 4.0;
 
@@ -80,7 +81,7 @@ struct Draft {
 impl Reader<'_> {
     /// Reads a query.
     pub(super) fn read(self, query: &str) -> Reading {
-        let plain = without_quoted(query);
+        let plain = values::leave_out(query);
         let draft = self.draft(&plain, true);
         let foreign = 0 < draft.words && draft.words <= 2 * draft.strange;
         // What looks misspelt to an English reader is right in another language.
@@ -115,7 +116,13 @@ impl Reader<'_> {
             }
             draft.words += 1;
             draft.strange += usize::from(terms::is_not_latin(whole) || lexicon::is_foreign(whole));
-            if let Some(long) = self.keywords.abbreviations().expand(whole) {
+            let written = Written::of(text, &range);
+            if let Some(long) = self
+                .keywords
+                .abbreviations()
+                .expand(whole)
+                .filter(|_| written != Written::Title)
+            {
                 draft.want(whole, whole);
                 for part in terms::words(long) {
                     draft.want(&part.whole, whole);
@@ -125,7 +132,10 @@ impl Reader<'_> {
                 for part in &word.parts {
                     draft.want(part, part);
                 }
-            } else if let Some(right) = self.corrected(whole).filter(|_| correct) {
+            } else if let Some(right) = self
+                .corrected(whole)
+                .filter(|_| correct && written != Written::Name)
+            {
                 draft.want(right, whole);
                 draft.edits.push((range, right.to_owned()));
             } else {
@@ -213,6 +223,46 @@ impl Reader<'_> {
     }
 }
 
+/// How a word stands in its text.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Written {
+    /// As any word.
+    Plainly,
+    /// With a capital behind a word with one: part of a person's or a thing's name, which only
+    /// looks like a slip.
+    Name,
+    /// With a capital and a full stop before a word with a capital: `Mr. Lu`.
+    Title,
+}
+
+impl Written {
+    fn of(text: &str, range: &std::ops::Range<usize>) -> Self {
+        let capital = |part: Option<&str>| {
+            let letters = part.and_then(|part| part.trim_start().chars().next());
+            letters.is_some_and(char::is_uppercase)
+        };
+        let (before, word) = (text.get(..range.start), text.get(range.clone()));
+        let after = text.get(range.end..);
+        if !capital(word) {
+            return Self::Plainly;
+        }
+        let abbreviated = after.and_then(|after| after.strip_prefix(". "));
+        let like_a_title = |word: &str| {
+            word.len() <= TITLE_BYTES_MAX && word.chars().skip(1).all(char::is_lowercase)
+        };
+        if capital(abbreviated) && word.is_some_and(like_a_title) {
+            return Self::Title;
+        }
+        let last = before.and_then(|before| before.strip_suffix(' '));
+        let last = last.and_then(|before| before.rsplit(' ').next());
+        if capital(last) {
+            Self::Name
+        } else {
+            Self::Plainly
+        }
+    }
+}
+
 impl Draft {
     fn want(&mut self, word: &str, from: &str) {
         if !terms::is_stop_word(word) {
@@ -232,50 +282,6 @@ fn apply(text: &str, edits: Vec<(std::ops::Range<usize>, String)>) -> String {
     }
     edited.push_str(text.get(done..).unwrap_or_default());
     edited
-}
-
-/// The text without quoted values: what stands in quotes is handed to a tool, not asked of it.
-/// A text that is nearly all quoted stays as it is.
-fn without_quoted(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((at, quote)) = rest
-        .char_indices()
-        .find(|(_, c)| "'\"`\u{201c}".contains(*c))
-    {
-        let (before, from) = rest.split_at(at);
-        let close = if quote == '\u{201c}' {
-            '\u{201d}'
-        } else {
-            quote
-        };
-        let inside = from.get(quote.len_utf8()..).unwrap_or_default();
-        // An apostrophe inside a word opens nothing.
-        let opens = !before.ends_with(char::is_alphanumeric);
-        let end = inside
-            .find(close)
-            .filter(|end| opens && 0 < *end && *end <= QUOTED_CHARS_MAX);
-        plain.push_str(before);
-        if let Some(end) = end {
-            plain.push(' ');
-            rest = inside.get(end + close.len_utf8()..).unwrap_or_default();
-        } else {
-            plain.push(quote);
-            rest = inside;
-        }
-    }
-    plain.push_str(rest);
-    let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-    if plain
-        .split(' ')
-        .filter(|word| word.contains(char::is_alphanumeric))
-        .count()
-        < 2
-    {
-        text.to_owned()
-    } else {
-        plain
-    }
 }
 
 /// Parts of a text of several wishes: at sentence ends, commas, `and` and `then`. Empty for a
@@ -359,14 +365,16 @@ mod tests {
     }
 
     #[test]
-    fn quoted_values_are_left_out_unless_there_is_nothing_else() {
+    fn names_and_titles_of_people_are_neither_slips_nor_short_forms() {
+        check("open Bob Mesage", "open Bob Mesage", "open");
+        check("send a Mesage", "send a message", "send messag");
         check(
-            "create issue 'Search is slow' now",
-            "create issue now",
-            "creat issu",
+            "open the PR. Then stop",
+            "open the pull request. Then stop",
+            "open pull request",
         );
-        check("\"web search\"", "\"web search\"", "web search");
-        check("what's new", "what's new", "new");
+        check("message Mr. Lu", "message Mr. Lu", "messag");
+        check("open Mr. Lu", "open Mr. Lu", "open");
     }
 
     #[test]

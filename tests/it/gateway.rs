@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{Folder, Program, has_servers, http, root, shared};
+use crate::program::{Folder, Program, has_servers, http, pause, root, shared};
 use crate::tenants::key_of;
 
 /// Three eager tools and a search toolkit.
@@ -77,6 +78,9 @@ pub(crate) fn add_upstream(folder: &Folder, server: &str) {
         "tools": [
             tool("echo", "Say a sentence like a parrot.", text.clone()),
             tool("faithful", "Give a parrot of every kind.", json!([])),
+            { "name": "structured", "description": "Give rows of parrots.",
+                "inputSchema": { "type": "object", "properties": { "rows": { "type": "integer" } } },
+                "outputSchema": { "type": "object", "required": ["rows"] } },
             tool("big", "Give far too many parrots.",
                 json!([{ "name": "bytes", "type": "integer", "desc": "How much." }])),
         ],
@@ -315,7 +319,7 @@ async fn what_a_tenant_may_not_use_does_not_exist_for_it() {
     let say = json!({ "name": "parrot__echo", "arguments": { "text": "x" } });
     // The other tenant goes first each time, so that whatever is kept is warm.
     let (listed, _) = list(&program, a).await;
-    assert_eq!(names(&listed).len(), 3 + 3 + 2);
+    assert_eq!(names(&listed).len(), 3 + 4 + 2);
     assert!(
         list(&program, b)
             .await
@@ -448,4 +452,111 @@ async fn the_pages_configuration_does_what_the_page_says() {
         let first = &found["structuredContent"]["tools"][0]["name"];
         assert_eq!(first, "slack__slack_post_message", "{block}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_result_that_breaks_a_listed_schema_is_an_error_that_says_it_ran() {
+    let folder = folder(EAGER);
+    add_upstream(&folder, "parrot");
+    let settings = [NO_MODEL, ("TOOLCRIB_UPSTREAMS__RESULT_CHARS_MAX", "2000")];
+    let program = Program::start(&folder, &settings);
+    let few = program
+        .call(None, "parrot__structured", json!({ "rows": 2 }))
+        .await;
+    assert_eq!(few["structuredContent"]["rows"], json!(["zebra", "zebra"]));
+    assert_ne!(few["isError"], true);
+    let many = json!({ "rows": 900 });
+    let direct = program.call(None, "parrot__structured", many.clone()).await;
+    assert_eq!(
+        direct["isError"], true,
+        "a client that knows the schema takes nothing else"
+    );
+    assert!(
+        direct["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("The tool has run")
+    );
+    assert_eq!(direct["content"][1]["text"], "short");
+    let request = json!({ "name": "parrot__structured", "arguments": many });
+    let executed = program.call(None, "crib__execute_tool", request).await;
+    assert_ne!(
+        executed["isError"], true,
+        "nobody was promised a schema here"
+    );
+    assert_eq!(executed["content"][0]["text"], "short");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_leaves_one_line_in_the_audit_and_no_text_of_its_own() {
+    let folder = folder(EAGER);
+    add_upstream(&folder, "parrot");
+    let program = Program::start(&folder, &[NO_MODEL]);
+    let secret = "xylophone";
+    let calls = [
+        ("crib__search_tools", json!({ "query": secret })),
+        ("crib__search_tools", json!({ "query": 7 })),
+        ("crib__describe_tool", json!({ "name": secret })),
+        ("crib__execute_tool", json!({ "name": secret })),
+        (
+            "crib__execute_tool",
+            json!({ "arguments": { "text": secret } }),
+        ),
+        (
+            "crib__execute_tool",
+            json!({ "name": "parrot__echo", "arguments": { "text": secret } }),
+        ),
+        (
+            "crib__execute_tool",
+            json!({ "name": "parrot__echo", "arguments": { "txt": secret } }),
+        ),
+        ("parrot__echo", json!({ "text": secret })),
+    ];
+    for (tool, arguments) in &calls {
+        program.call(None, tool, arguments.clone()).await;
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "xylophone__play", "arguments": {} } });
+    ask(&program, None, "", &body).await;
+    let start = Instant::now();
+    while program.log().matches(" audit: ").count() <= calls.len() {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{}",
+            program.log()
+        );
+        pause();
+    }
+    let log = program.log();
+    let lines: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains(" audit: "))
+        .collect();
+    let outcomes: Vec<&str> = lines
+        .iter()
+        .map(|line| {
+            line.split("outcome=\"")
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .next()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            "ok",
+            "INVALID_QUERY",
+            "UNKNOWN_TOOL",
+            "UNKNOWN_TOOL",
+            "INVALID_ARGUMENTS",
+            "ok",
+            "INVALID_ARGUMENTS",
+            "ok",
+            "UNKNOWN_TOOL",
+        ],
+        "{log}"
+    );
+    assert!(!log.contains(secret), "{log}");
 }

@@ -13,6 +13,9 @@ use crate::tenants::key_of;
 /// Clients of one tenant at one time.
 const CLIENTS: usize = 16;
 
+/// Kinds of requests that they make in turn.
+const KINDS: usize = 8;
+
 /// Every surface that this build has, beside the default one.
 const BESIDE: &str = r#"["connected", "gateway"]"#;
 
@@ -45,31 +48,25 @@ async fn each_surface_has_its_path_behind_the_same_door() {
 
 /// One client's next request, by a counter, so that all kinds are interleaved.
 fn request(turn: usize, own: &str, foreign: &str) -> Value {
-    let (tool, arguments) = match turn % 7 {
-        0 => {
-            return json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-        }
-        1 => (
-            "crib__search_tools",
-            json!({ "query": "say a sentence like a parrot" }),
-        ),
-        2 => (
-            "crib__describe_tool",
-            json!({ "name": format!("{own}__echo") }),
-        ),
+    let (echo, say) = (format!("{own}__echo"), json!({ "text": "x" }));
+    let (tool, arguments) = match turn % KINDS {
+        0 => return json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }),
+        1 => ("crib__search_tools", json!({ "query": "say a sentence" })),
+        2 => ("crib__describe_tool", json!({ "name": echo })),
         3 => (
             "crib__describe_tool",
             json!({ "name": format!("{own}__faithfull") }),
         ),
         4 => (
             "crib__execute_tool",
-            json!({ "name": format!("{own}__echo"), "arguments": { "text": "x" } }),
+            json!({ "name": echo, "arguments": say }),
         ),
         // Asked for by name, it is as if nobody had it; the name itself is the asker's.
         5 => (
             "crib__execute_tool",
-            json!({ "name": format!("{foreign}__echo"), "arguments": {} }),
+            json!({ "name": format!("{foreign}__echo") }),
         ),
+        6 => (echo.as_str(), say),
         _ => (
             "crib__search_tools",
             json!({ "query": format!("{foreign} echo") }),
@@ -91,9 +88,9 @@ async fn client(
     while Instant::now() < end {
         let turn = seed + answers;
         let body = request(turn, own, foreign);
-        let path = ["", "/gateway"][turn / 7 % 2];
+        let path = ["", "/gateway"][turn / KINDS % 2];
         let answer = ask(program, Some(key), path, &body).await.to_string();
-        let answer = match turn % 7 {
+        let answer = match turn % KINDS {
             5 => {
                 assert!(answer.contains("UNKNOWN_TOOL"), "{answer}");
                 answer.replace(&format!("there is no tool `{foreign}__echo`"), "")
@@ -141,7 +138,7 @@ async fn no_answer_ever_names_a_foreign_tool() {
     let answers: usize = answers.sum();
     println!("{answers} answers to {} clients", 2 * CLIENTS);
     assert!(
-        14 * CLIENTS <= answers,
+        2 * KINDS * CLIENTS <= answers,
         "each client has asked everything: {answers}"
     );
 }
@@ -192,4 +189,48 @@ async fn all_surfaces_at_once_take_little_more_memory_than_one() {
         all <= one + one / 10,
         "one surface {one} KiB, all {all} KiB"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_surfaces_count_against_one_limit() {
+    let folder = folder(EAGER);
+    let settings = [
+        NO_MODEL,
+        ("TOOLCRIB_SERVER__SURFACES", BESIDE),
+        ("TOOLCRIB_LIMITS__SEARCHES_PER_MINUTE", "3"),
+    ];
+    let program = Program::start(&folder, &settings);
+    let call = |tool: &str| {
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": tool, "arguments": { "query": "the time", "name": "time__now" } } })
+    };
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    assert!(ask(&program, None, "", &list).await.get("error").is_none());
+    for (path, tool) in [
+        ("/connected", "search_tools"),
+        ("/gateway", "crib__search_tools"),
+    ] {
+        let found = ask(&program, None, path, &call(tool)).await;
+        assert_eq!(found["result"]["isError"], false, "{found}");
+    }
+    for (path, tool) in [
+        ("/connected", "search_tools"),
+        ("/gateway", "crib__search_tools"),
+        ("/gateway", "crib__describe_tool"),
+    ] {
+        let refused = ask(&program, None, path, &call(tool)).await;
+        assert_eq!(
+            refused["result"]["structuredContent"]["error"], "RATE_LIMITED",
+            "{tool}"
+        );
+    }
+    let refused = ask(&program, None, "", &list).await;
+    let text = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        text.contains("too many requests a minute. Try again in"),
+        "{text}"
+    );
+    let unlisted = ask(&program, None, "/gateway", &call("time__nothing")).await;
+    let text = unlisted["error"]["message"].as_str().unwrap();
+    assert!(text.contains("too many requests a minute"), "{text}");
 }

@@ -67,6 +67,8 @@ def call(ident, params):
                 "unknown": "kept too",
             },
         )
+    elif name == "structured":
+        send_result(ident, text("short", structuredContent={"rows": ["zebra"] * arguments["rows"]}))
     elif name == "crash":
         sys.stderr.write("last words, token " + os.environ.get("TOKEN", "") + "\n")
         sys.stderr.flush()

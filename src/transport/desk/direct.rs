@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -127,10 +127,10 @@ impl Desk {
 
     async fn execute_admitted(&self, guest: &Guest, execution: Execution) -> Reply {
         let Execution {
+            operation,
             tool,
             arguments,
             side,
-            operation: _,
         } = execution;
         let tenant = &guest.tenant;
         match self
@@ -138,7 +138,12 @@ impl Desk {
             .call_directly(tenant, &tool, arguments, side)
             .await
         {
-            Ok(outcome) => run_reply(outcome, None),
+            Ok(mut outcome) => {
+                if operation == Operation::Direct && outcome.breaks_promise {
+                    own_up(&mut outcome.result);
+                }
+                run_reply(outcome, None)
+            }
             Err(error) => Refusal::of_call(&error).into(),
         }
     }
@@ -154,4 +159,16 @@ impl Reply {
             handle: None,
         }
     }
+}
+
+/// For a client that called the tool by its own name and knows its output schema: without its
+/// structured part the result may only be an error, but the tool must not be run again for it.
+fn own_up(result: &mut Map<String, Value>) {
+    let text = "The tool has run; do not repeat the call. Its result is too long: it is cut, and its \
+                structured part is left out. `_meta` names the resource that has the whole.";
+    let content = result.entry("content").or_insert_with(|| json!([]));
+    if let Some(blocks) = content.as_array_mut() {
+        blocks.insert(0, json!({ "type": "text", "text": text }));
+    }
+    result.insert("isError".to_owned(), true.into());
 }
