@@ -32,6 +32,13 @@ const LIKENESS: f32 = 0.45;
 /// Words of a query that count; more are left out.
 const WORDS_MAX: usize = 32;
 
+/// English words that tell nothing in a query with others.
+const FILLERS: [&str; 34] = [
+    "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "in",
+    "into", "is", "it", "its", "me", "my", "of", "on", "or", "that", "the", "this", "to", "up",
+    "us", "when", "which", "with", "you",
+];
+
 /// A tool that fits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
@@ -44,13 +51,7 @@ pub struct Scored {
 /// The tools that a query fits, best first, ties by name. What no word is like is left out.
 pub fn rank(query: &str, tools: &[&ToolMetadata]) -> Vec<Scored> {
     let folded = query.to_lowercase();
-    let words: Vec<Word<'_>> = folded
-        .split_whitespace()
-        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
-        .filter(|word| !word.is_empty())
-        .take(WORDS_MAX)
-        .map(Word::new)
-        .collect();
+    let words: Vec<Word<'_>> = telling(&folded).into_iter().map(Word::new).collect();
     let mut scores = vec![0.0_f32; tools.len()];
     let mut total = 0.0;
     let mut reached = vec![0.0_f32; tools.len()];
@@ -91,6 +92,27 @@ pub fn rank(query: &str, tools: &[&ToolMetadata]) -> Vec<Scored> {
         best.then_with(|| name(a).cmp(&name(b)))
     });
     ranked
+}
+
+/// The words of a folded query, each once. Those that only hold a sentence together are left out,
+/// unless there are no others: `a` is in every other name.
+fn telling(folded: &str) -> Vec<&str> {
+    let mut all: Vec<&str> = Vec::new();
+    for word in folded.split_whitespace() {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        if !word.is_empty() && !all.contains(&word) {
+            all.push(word);
+        }
+        if all.len() == WORDS_MAX {
+            break;
+        }
+    }
+    let telling: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|word| !FILLERS.contains(word))
+        .collect();
+    if telling.is_empty() { all } else { telling }
 }
 
 /// What a word counts that so many of all tools have.
@@ -195,6 +217,14 @@ mod tests {
         assert_eq!(ranked[0].0, "show", "{ranked:?}");
         // The mean of unweighted words would prefer the prefix of a name, 0.45, to 0.3.
         assert!(0.3 < ranked[0].1 && ranked[1].1 < 0.45, "{ranked:?}");
+    }
+
+    #[test]
+    fn fillers_count_only_among_themselves() {
+        let tools = [tool("at", &[], "x"), tool("email", &[], "A letter.")];
+        assert_eq!(ranked("email at the", &tools), [("email".to_owned(), 1.0)]);
+        assert_eq!(ranked("at", &tools)[0], ("at".to_owned(), 1.0));
+        assert_eq!(ranked("email email", &tools), ranked("email", &tools));
     }
 
     #[test]

@@ -11,10 +11,10 @@ const PAIR_BITS: usize = 256;
 pub(in crate::registry) struct Sought {
     /// The name.
     pub(super) name: Box<str>,
-    /// Its words, where it has more than one.
-    pub(super) parts: Box<[Box<str>]>,
+    /// The name, then its words.
+    pub(super) likes: Box<[Like]>,
     /// The name in words.
-    phrase: Box<str>,
+    pub(super) phrase: Box<str>,
     pub(super) keywords: Box<[Box<str>]>,
     pub(super) description: Box<str>,
     /// Pairs of bytes in name and keywords.
@@ -28,7 +28,6 @@ impl Sought {
     pub(in crate::registry) fn of(name: &str, tool: &Tool, more: &[&str]) -> Self {
         let phrase = phrase(name);
         let folded = name.to_lowercase();
-        let parts: Vec<Box<str>> = phrase.split(' ').map(Into::into).collect();
         let keywords = tool.keywords().iter().map(AsRef::as_ref);
         let keywords: Box<[Box<str>]> = keywords
             .chain(more.iter().copied())
@@ -42,12 +41,15 @@ impl Sought {
         keywords.iter().for_each(|keyword| near.add(keyword));
         let mut far = Pairs::default();
         far.add(&description);
+        let likes = std::iter::once(Like::of(0, &folded));
+        let words = phrase.split(' ').scan(0, |at, word| {
+            let like = Like::of(*at, word);
+            *at += word.len() + 1;
+            Some(like)
+        });
+        let likes: Vec<Like> = likes.chain(words.filter(|like| 0 < like.length)).collect();
         Self {
-            parts: if 1 < parts.len() {
-                parts.into()
-            } else {
-                Box::default()
-            },
+            likes: likes.into(),
             name: folded.into(),
             phrase: phrase.into(),
             keywords,
@@ -66,6 +68,45 @@ impl Sought {
             true => KEYWORD,
             false => 0.0,
         }
+    }
+}
+
+/// A text that a word may be like, and the letters in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Like {
+    /// Where it stands.
+    pub(super) at: usize,
+    /// How long it is, in bytes.
+    pub(super) length: usize,
+    /// The letters in it.
+    pub(super) letters: Letters,
+    /// Whether it has one byte a letter.
+    pub(super) is_plain: bool,
+}
+
+impl Like {
+    fn of(at: usize, text: &str) -> Self {
+        Self {
+            at,
+            length: text.len(),
+            letters: Letters::of(text),
+            is_plain: text.is_ascii(),
+        }
+    }
+}
+
+/// A set of bytes, those that are alike by their last five bits taken as one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Letters(u32);
+
+impl Letters {
+    pub(super) fn of(text: &str) -> Self {
+        Self(text.bytes().fold(0, |set, byte| set | 1 << (byte & 31)))
+    }
+
+    /// How many of these the others have not: each of them takes an edit at least.
+    pub(super) fn missing_in(self, others: Self) -> usize {
+        (self.0 & !others.0).count_ones() as usize
     }
 }
 

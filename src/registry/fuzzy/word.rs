@@ -1,6 +1,6 @@
 //! One word of a query, prepared to be held against thousands of tools.
 
-use crate::registry::fuzzy::sought::{Pairs, Sought};
+use crate::registry::fuzzy::sought::{Letters, Like, Pairs, Sought};
 use crate::registry::fuzzy::{
     DESCRIPTION_CONTAINS, DESCRIPTION_WORD, KEYWORD, KEYWORD_CONTAINS, LIKENESS, NAME,
     NAME_CONTAINS, NAME_PREFIX,
@@ -14,6 +14,9 @@ const BITS: usize = 64;
 pub(super) struct Word<'a> {
     text: &'a str,
     pairs: Pairs,
+    letters: Letters,
+    /// One byte a letter, so that lengths are those of the distance.
+    is_plain: bool,
     distance: Distance,
 }
 
@@ -26,6 +29,8 @@ impl<'a> Word<'a> {
         Self {
             text,
             pairs,
+            letters: Letters::of(text),
+            is_plain: text.is_ascii(),
             distance,
         }
     }
@@ -46,12 +51,27 @@ impl<'a> Word<'a> {
         if 0.0 < best {
             return best;
         }
-        let parts = tool
-            .parts
-            .iter()
-            .map(|part| self.distance.likeness(self.text, part));
-        let like = parts.fold(self.distance.likeness(self.text, &tool.name), f32::max);
+        let mut likes = tool.likes.iter();
+        let name = likes
+            .next()
+            .map_or(0.0, |like| self.likeness(&tool.name, like));
+        let like = likes.fold(name, |most, like| {
+            most.max(self.likeness(&tool.phrase, like))
+        });
         LIKENESS * like
+    }
+
+    /// Likeness to a part of a text. Most are told apart without looking at them.
+    fn likeness(&self, text: &str, like: &Like) -> f32 {
+        let (own, other) = (self.text.len(), like.length);
+        let (short, long) = (own.min(other), own.max(other));
+        // At least the difference of the lengths has to be edited, and each letter that is missing.
+        let edits = self.letters.missing_in(like.letters).max(long - short);
+        if self.is_plain && like.is_plain && long < 2 * edits {
+            return 0.0;
+        }
+        let part = text.get(like.at..like.at + like.length).unwrap_or_default();
+        self.distance.likeness(self.text, part)
     }
 
     fn near(&self, tool: &Sought) -> f32 {
@@ -119,11 +139,7 @@ impl Distance {
     fn likeness(&self, word: &str, text: &str) -> f32 {
         match self {
             Self::Bits(places) if text.is_ascii() => {
-                let (short, long) = (word.len().min(text.len()), word.len().max(text.len()));
-                // At least the difference of the lengths has to be edited.
-                if short * 2 < long {
-                    return 0.0;
-                }
+                let long = word.len().max(text.len());
                 share(bit_distance(places, word.len(), text), long)
             }
             Self::Bits(_) | Self::Steps => {
