@@ -149,7 +149,7 @@ async def discovery(_client, list_tools, call_tool):
     everything = await call_tool("tool_search", {"max_results": 100})
     names = [one["name"] for one in everything.structured["tools"]]
     expect("without a query all are listed by name", names, sorted(names), everything)
-    expect("a hidden tool is among them", COLD in names, True, names)
+    expect("a hundred at most", len(names), min(everything.structured["total"], 100), names)
 
     ran = await call_tool("execute_tool", {"name": COLD, "arguments": {"a": 2, "b": 3}})
     expect("`isError` of execute_tool", ran.is_error, False, ran)
