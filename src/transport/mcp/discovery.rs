@@ -34,6 +34,8 @@ const LIST_TTL_MS: u64 = 30_000;
 const FOUND_BYTES_MAX: usize = 128 * 1024;
 /// Names that are offered for one that nobody has.
 const NEAREST_MAX: usize = 3;
+/// Longest name in a list, as the protocol has it.
+const LISTED_NAME_MAX: usize = 128;
 /// The header, and the key of the query, that lists everything.
 const SHOW_ALL: (&str, &str) = ("x-mcp-show-all", "show_all");
 /// What a client reads when it connects.
@@ -103,8 +105,10 @@ impl Discovery {
         };
         let offer = self.desk.inquire(guest, asking).await;
         let offer = offer.map_err(|limit| ErrorData::internal_error(limit.to_text(), None))?;
-        let listed =
-            |offered: &&Offered| everything || offered.tool.visibility() == Visibility::Native;
+        let listed = |offered: &&Offered| {
+            let is_shown = everything || offered.tool.visibility() == Visibility::Native;
+            is_shown && is_listable(offered.tool.name())
+        };
         let page = page::page(offer.tools.iter().filter(listed).collect(), cursor);
         let (tools, next_cursor) =
             page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
@@ -305,6 +309,12 @@ fn shows_all(ask: &Ask) -> bool {
     let pairs = parts.uri.query().unwrap_or_default().split('&');
     let mut values = pairs.filter_map(|pair| pair.split_once('='));
     said.is_some_and(is_true) || values.any(|(name, value)| name == key && is_true(value))
+}
+
+/// Whether clients take a name in a list. Others are found and run all the same.
+fn is_listable(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    name.len() <= LISTED_NAME_MAX && name.chars().all(plain)
 }
 
 /// What scopes and audit call a tool: `server/tool` of the catalog, or `provider/tool`.

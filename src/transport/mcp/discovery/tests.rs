@@ -96,3 +96,10 @@ fn what_is_too_long_together_is_named() {
         "These are 2 of 9 tools. Not all answered in time: late."
     );
 }
+
+#[test]
+fn a_list_has_names_that_clients_take() {
+    assert!(is_listable("a_B-1.c") && is_listable(&"a".repeat(128)));
+    assert!(!is_listable("a b") && !is_listable("a/b") && !is_listable("ä"));
+    assert!(!is_listable(&"a".repeat(129)));
+}
