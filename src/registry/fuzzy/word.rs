@@ -1,5 +1,7 @@
 //! One word of a query, prepared to be held against thousands of tools.
 
+use memchr::memmem::Finder;
+
 use crate::registry::fuzzy::sought::{Letters, Like, Pairs, Sought};
 use crate::registry::fuzzy::{
     DESCRIPTION_CONTAINS, DESCRIPTION_WORD, KEYWORD, KEYWORD_CONTAINS, LIKENESS, NAME,
@@ -13,6 +15,7 @@ const BITS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Word<'a> {
     text: &'a str,
+    finder: Finder<'a>,
     pairs: Pairs,
     letters: Letters,
     /// One byte a letter, so that lengths are those of the distance.
@@ -28,6 +31,7 @@ impl<'a> Word<'a> {
         let distance = Distance::from(text);
         Self {
             text,
+            finder: Finder::new(text),
             pairs,
             letters: Letters::of(text),
             is_plain: text.is_ascii(),
@@ -82,23 +86,27 @@ impl<'a> Word<'a> {
             return NAME_PREFIX;
         }
         let mut best = 0.0;
-        if tool.name.contains(self.text) {
+        if self.is_in(&tool.name) {
             best = NAME_CONTAINS;
         }
         for keyword in &tool.keywords {
             if **keyword == *self.text {
                 return KEYWORD;
             }
-            if best < KEYWORD_CONTAINS && keyword.contains(self.text) {
+            if best < KEYWORD_CONTAINS && self.is_in(keyword) {
                 best = KEYWORD_CONTAINS;
             }
         }
         best
     }
 
+    fn is_in(&self, text: &str) -> bool {
+        self.finder.find(text.as_bytes()).is_some()
+    }
+
     fn far(&self, description: &str) -> f32 {
         let mut best = 0.0;
-        for (at, _) in description.match_indices(self.text) {
+        for at in self.finder.find_iter(description.as_bytes()) {
             let before = description.get(..at).unwrap_or_default();
             let behind = description.get(at + self.text.len()..).unwrap_or_default();
             let inside = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
