@@ -197,17 +197,24 @@ impl Providers {
     /// The tool of a name and its owner, whether it is listed or not.
     pub async fn find(&self, asker: &Asker, name: &str, catalog: &ToolList) -> Option<Offered> {
         let own = self.own(asker).into_iter().map(|provider| async move {
-            let tool = self.look_up(&provider, name).await?;
+            let tool = self.look_up(&provider, name).await.flatten()?;
             Some((tool, provider))
         });
         let global = self.global.load_full();
         let global = global.iter().map(|steady| async move {
             let provider = Arc::clone(steady.provider());
             let (list, _) = steady.tools(self.deadlines.list, &self.lifecycle).await;
-            let tool = match list.find(name) {
-                Some(tool) => Arc::clone(tool),
-                None => self.look_up(&provider, name).await?,
-            };
+            if let Some(tool) = list.find(name) {
+                return Some((Arc::clone(tool), provider));
+            }
+            if !steady.may_be_asked(self.deadlines.list) {
+                return None;
+            }
+            let answer = self.look_up(&provider, name).await;
+            if answer.is_none() {
+                steady.rest();
+            }
+            let tool = answer.flatten()?;
             Some((tool, provider))
         });
         let (own, global) = tokio::join!(join_all(own), join_all(global));
@@ -273,41 +280,55 @@ impl Providers {
         let listing = self.in_time(async move { asked.tools().await });
         let (listed, found) = tokio::join!(listing, self.search(&provider, query));
         Given {
-            is_late: listed.is_none(),
-            lists: [listed.unwrap_or_default(), found],
+            is_late: listed.is_none() || found.is_none(),
+            lists: [listed.unwrap_or_default(), found.unwrap_or_default()],
             provider,
         }
     }
 
     async fn ask_global(&self, steady: &Steady, query: Option<&str>) -> Given {
         let listing = steady.tools(self.deadlines.list, &self.lifecycle);
-        let ((listed, freshness), found) =
-            tokio::join!(listing, self.search(steady.provider(), query));
+        let searching = async {
+            match steady.may_be_asked(self.deadlines.list) {
+                true => self.search(steady.provider(), query).await,
+                false => Some(ToolList::default()),
+            }
+        };
+        let ((listed, freshness), found) = tokio::join!(listing, searching);
+        if found.is_none() {
+            steady.rest();
+        }
         Given {
-            is_late: freshness != Freshness::Fresh,
-            lists: [listed, found],
+            is_late: freshness != Freshness::Fresh || found.is_none(),
+            lists: [listed, found.unwrap_or_default()],
             provider: Arc::clone(steady.provider()),
         }
     }
 
-    async fn search(&self, provider: &Arc<dyn ToolProvider>, query: Option<&str>) -> ToolList {
+    /// What a provider finds; `None` if it does not answer in time.
+    async fn search(
+        &self,
+        provider: &Arc<dyn ToolProvider>,
+        query: Option<&str>,
+    ) -> Option<ToolList> {
         let Some(query) = query.map(str::to_owned) else {
-            return ToolList::default();
+            return Some(ToolList::default());
         };
         let provider = Arc::clone(provider);
         let found = self.in_time(async move { provider.find(&query, FOUND_MAX).await });
-        let found = found.await.unwrap_or_default();
-        ToolList::new(found.iter().take(FOUND_MAX).cloned())
+        let found = found.await?;
+        Some(ToolList::new(found.iter().take(FOUND_MAX).cloned()))
     }
 
+    /// Whether a provider has a tool; `None` if it does not answer in time.
     async fn look_up(
         &self,
         provider: &Arc<dyn ToolProvider>,
         name: &str,
-    ) -> Option<Arc<ToolMetadata>> {
+    ) -> Option<Option<Arc<ToolMetadata>>> {
         let (provider, name) = (Arc::clone(provider), name.to_owned());
         let found = self.in_time(async move { provider.tool(&name).await });
-        found.await.flatten()
+        found.await
     }
 
     /// What a provider answers within the deadline, as a task of its own, which ends with it.

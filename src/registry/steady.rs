@@ -15,6 +15,9 @@ use crate::registry::provider::ToolProvider;
 /// A provider that has not listed its tools by then is asked anew.
 const HANG_MAX: Duration = Duration::from_secs(30);
 
+/// How long a provider that did not answer a question in time is not asked another one.
+const REST: Duration = Duration::from_secs(15);
+
 /// How a list came about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Freshness {
@@ -38,6 +41,7 @@ pub(super) struct Steady {
     provider: Arc<dyn ToolProvider>,
     last: Arc<ArcSwapOption<ToolList>>,
     asking: Mutex<Option<Asking>>,
+    rests_until: Mutex<Option<Instant>>,
 }
 
 impl std::fmt::Debug for Steady {
@@ -52,11 +56,36 @@ impl Steady {
             provider,
             last: Arc::default(),
             asking: Mutex::default(),
+            rests_until: Mutex::default(),
         }
     }
 
     pub(super) fn provider(&self) -> &Arc<dyn ToolProvider> {
         &self.provider
+    }
+
+    /// Whether it may be asked more than for its list: not while it is late with that, nor for a
+    /// while after it was late with an answer. So one that hangs costs the others little.
+    pub(super) fn may_be_asked(&self, deadline: Duration) -> bool {
+        let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        let under_way = asking.as_ref();
+        let is_late = under_way.is_some_and(|asking| {
+            deadline <= asking.since.elapsed() && asking.answer.clone().now_or_never().is_none()
+        });
+        let rests = self
+            .rests_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        !is_late && rests.is_none_or(|until| until <= Instant::now())
+    }
+
+    /// It did not answer in time.
+    pub(super) fn rest(&self) {
+        let until = Instant::now() + REST;
+        *self
+            .rests_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
     /// Its list within the deadline. Who asks a provider that is late already does not wait for it.

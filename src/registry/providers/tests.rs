@@ -155,6 +155,49 @@ async fn one_that_hangs_costs_its_deadline_and_nobody_elses_tools() {
     assert_eq!(output, Some(ToolOutput::text("well")));
 }
 
+/// Lists at once, and never answers anything else.
+#[derive(Debug)]
+struct Musing;
+
+impl ToolProvider for Musing {
+    fn name(&self) -> &'static str {
+        "musing"
+    }
+
+    fn tools(&self) -> BoxFuture<'_, Result<ToolList, ProvideError>> {
+        std::future::ready(Ok(catalog(&["muse"]))).boxed()
+    }
+
+    fn find<'a>(
+        &'a self,
+        _query: &'a str,
+        _most: usize,
+    ) -> BoxFuture<'a, Result<ToolList, ProvideError>> {
+        std::future::pending().boxed()
+    }
+
+    fn call(&self, _call: Call) -> BoxFuture<'_, Result<Option<ToolOutput>, ProvideError>> {
+        std::future::pending().boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_search_that_hangs_is_left_in_peace_for_a_while() {
+    let providers = Providers::new(Deadlines::default(), Lifecycle::new());
+    providers.add(Arc::new(Musing));
+    let none = ToolList::default();
+    let ask = async || {
+        let start = Instant::now();
+        let offer = providers.offer(&local(), Some("x"), &none).await;
+        assert_eq!(offer.tools.len(), 1, "what it lists is there all the same");
+        (start.elapsed(), offer.late.len())
+    };
+    assert_eq!(ask().await, (Deadlines::default().list, 1));
+    assert_eq!(ask().await, (Duration::ZERO, 0));
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(ask().await, (Deadlines::default().list, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_ends_by_its_deadline_by_its_caller_and_by_a_panic() {
     let providers = Providers::new(Deadlines::default(), Lifecycle::new());
