@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::lifecycle::Lifecycle;
 use crate::registry::provider::{Asker, Call, ProvideError, ToolProvider};
@@ -240,9 +241,11 @@ impl Providers {
     ) -> Result<Option<ToolOutput>, ProvideError> {
         let (after, cancel) = (self.deadlines.call, call.side.cancel.clone());
         let running = Arc::clone(provider);
-        let mut task = self
+        let task = self
             .lifecycle
             .spawn(async move { running.call(call).await });
+        // It ends with this call, also when nobody waits for that any more.
+        let mut task = AbortOnDropHandle::new(task);
         let name = provider.name();
         let ended = tokio::select! {
             ended = &mut task => match ended {
@@ -255,7 +258,6 @@ impl Providers {
             () = cancel.cancelled() => ProvideError::Cancelled,
             () = self.lifecycle.cancelled() => ProvideError::ShuttingDown,
         };
-        task.abort();
         Err(ended)
     }
 
@@ -337,8 +339,8 @@ impl Providers {
         ask: impl Future<Output = Result<T, ProvideError>> + Send + 'static,
     ) -> Option<T> {
         let limited = tokio::time::timeout(self.deadlines.list, ask);
-        let answer = self.lifecycle.spawn(limited).await;
-        match answer {
+        let answer = AbortOnDropHandle::new(self.lifecycle.spawn(limited));
+        match answer.await {
             Ok(Ok(Ok(answer))) => Some(answer),
             Ok(Ok(Err(error))) => {
                 tracing::warn!(error = %error, "a provider fails");

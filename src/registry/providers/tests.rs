@@ -220,6 +220,22 @@ async fn a_call_ends_by_its_deadline_by_its_caller_and_by_a_panic() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_waits_for_is_ended() {
+    let lifecycle = Lifecycle::new();
+    let providers = Providers::new(Deadlines::default(), lifecycle.clone());
+    let hanging: Arc<dyn ToolProvider> = Arc::new(Hanging);
+    let waiting = providers.call(&hanging, call(local(), "x"));
+    let left = tokio::time::timeout(Duration::from_secs(1), waiting).await;
+    assert!(left.is_err());
+    let start = Instant::now();
+    assert!(
+        lifecycle.wait(Duration::from_mins(1)).await,
+        "the task is gone"
+    );
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
 #[tokio::test]
 async fn a_request_has_sixteen_providers_and_no_more() {
     let make = |count: usize| {
