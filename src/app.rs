@@ -12,6 +12,7 @@ mod refresh;
 mod hangup;
 mod health;
 mod surfaces;
+mod discovery;
 mod serve;
 
 use std::sync::Arc;

@@ -30,7 +30,9 @@ use crate::call::error::{invalid_step, unresolved};
 use crate::call::kept::Kept;
 use crate::call::resolve::{Resolved, resolve};
 use crate::call::spent::Spent;
-use crate::domain::{Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId};
+use crate::domain::{
+    Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, Tool, ToolId, ToolName,
+};
 use crate::handles::{Grant, Handles, TakeError};
 
 pub use self::arguments::Problem;
@@ -39,6 +41,7 @@ pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
 pub use self::spent::Ending;
+pub(crate) use self::upstream::{HttpError, Process, checked_client};
 pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
 
 /// Key of a result's structured part.
@@ -230,6 +233,56 @@ impl Caller {
         let mut outcome = self.outcome(tenant, None, tool.clone(), result);
         outcome.breaks_promise = promised && structured && !outcome.result.contains_key(STRUCTURED);
         Ok(outcome)
+    }
+
+    /// The arguments of a tool beside the catalog as an object that fits its schema.
+    pub fn check_arguments(
+        &self,
+        id: &ToolId,
+        tool: &Tool,
+        arguments: Value,
+    ) -> Result<Map<String, Value>, CallError> {
+        let checked = self.arguments.check(tool, Some(arguments));
+        checked.map_err(|problems| CallError::InvalidArguments {
+            run_id: None,
+            tool: id.clone(),
+            problems,
+            left: None,
+        })
+    }
+
+    /// The result of a tool beside the catalog, under the same cap as all others.
+    pub fn outcome_of(
+        &self,
+        tenant: &Tenant,
+        tool: ToolId,
+        result: Map<String, Value>,
+    ) -> CallOutcome {
+        self.outcome(tenant, None, tool, result)
+    }
+
+    /// Tools of a server beside the catalog, as it lists them.
+    pub async fn list_server(
+        &self,
+        tenant: &Tenant,
+        server: &Server,
+    ) -> Result<Vec<Value>, UpstreamError> {
+        let settings = &*self.settings;
+        self.upstreams.list_tools(tenant, server, settings).await
+    }
+
+    /// Runs a tool of a server beside the catalog. The arguments have been checked.
+    pub async fn call_server(
+        &self,
+        tenant: &Tenant,
+        server: &Server,
+        (tool, arguments): (&ToolName, Map<String, Value>),
+        side: &CallerSide,
+    ) -> Result<Map<String, Value>, UpstreamError> {
+        let resolved = self.resolve(tenant, server)?;
+        let lease = self.upstreams.lease(&tenant.id, resolved, side).await?;
+        lease.check()?;
+        lease.call(tool, arguments, side).await
     }
 
     /// A page of the whole result of a run whose reply was cut, as JSON text; `None` for what is

@@ -5,6 +5,7 @@
 mod home;
 mod sections;
 mod tools;
+mod discovery;
 mod overlay;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::discovery::{
+    DiscoverySearch, DiscoverySection, OpenApiSection, RemoteSection, ScriptsSection,
+};
 pub use self::home::{FindHomeError, Home};
 pub use self::sections::{
     CatalogSection, HandlesSection, LimitsSection, LogFormat, LogSection, ModelSection,
@@ -68,6 +72,8 @@ pub struct Config {
     pub model: ModelSection,
     /// What the surface `gateway` lists.
     pub tools: ToolsSection,
+    /// What the surface `discovery` offers.
+    pub discovery: DiscoverySection,
     /// Weights of the ranking.
     pub ranking: RankingSection,
     /// Handles.
@@ -143,6 +149,7 @@ impl Config {
             }
         }
         self.tools.check().map_err(ReadConfigError::Conflict)?;
+        self.discovery.check().map_err(ReadConfigError::Conflict)?;
         if self.model.threads == 0 || 64 < self.model.threads {
             return conflict("model.threads: give 1 to 64");
         }

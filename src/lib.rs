@@ -14,12 +14,14 @@
 //! | --- | --- | --- |
 //! | [`cli`] | commands: decode, call parts, print | hold logic that serving needs |
 //! | [`app`] | wiring, start, serving, shutdown, readiness | know wire formats |
+//! | [`embed`] | a registry in a program of one's own | know the configuration |
 //! | [`config`] | defaults, file, environment, flags | be read below `app` |
 //! | [`transport`] | HTTP, MCP, the desk of all surfaces, wire JSON, refusals | rank, run, hold state |
 //! | [`models`] | pinned models and runtime: fetch, verify | load a model |
 //! | [`catalog`] | files and their faults, importers, refresh, pins, scanner | touch an upstream |
 //! | [`eval`] | search quality on labelled queries | be needed by serving |
 //! | [`toolkits`] | public names of tools, eager and cold ones, pages, likenesses | know a protocol |
+//! | [`registry`] | tools that come and go: providers, precedence, fuzzy search | know a protocol |
 //! | [`search`] | one immutable index, swapped as a whole; the pipeline | know `call`, hold a lock |
 //! | [`call`] | sessions with servers behind, arguments, secrets, results | know `search` |
 //! | [`tenants`] | keys, settings at rest, limits | know tools |
@@ -32,12 +34,14 @@
 
 pub mod cli;
 pub mod app;
+pub mod embed;
 pub mod config;
 pub mod transport;
 pub mod toolkits;
 pub mod models;
 pub mod catalog;
 pub mod eval;
+pub mod registry;
 pub mod search;
 pub mod call;
 pub mod tenants;

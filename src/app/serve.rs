@@ -53,7 +53,7 @@ impl App {
         let routes = self.routes()?;
         // Not the signal to stop: that would cut off the calls that may still finish.
         let cancelled = self.lifecycle.cancelled_token();
-        let mcp = mcp_router(routes, guard, door, server.body_bytes_max, cancelled);
+        let mcp = mcp_router(routes, guard, door, server.body_bytes_max, &cancelled);
         let admin = admin_router(Arc::new(AppHealth(Arc::clone(&self))));
 
         let mcp_listener = bind(server.listen, "server.listen").await?;

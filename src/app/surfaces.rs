@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use crate::app::App;
 use crate::config::{self, EagerPolicy, IndexSection, IndexType, SearchField, ToolsSection};
@@ -42,12 +42,7 @@ impl App {
                 let toolkits = toolkits(&self.place.config.tools)?;
                 Ok(Arc::new(Gateway::new(desk, toolkits)))
             }
-            config::Surface::Discovery => bail!(
-                "this build has no surface `{}`: take `{}` out of server.surface and \
-                 server.surfaces",
-                surface.name(),
-                surface.name()
-            ),
+            config::Surface::Discovery => Ok(Arc::new(self.discovery()?)),
         }
     }
 }

@@ -44,7 +44,9 @@ use crate::call::upstream::slot::Slot;
 use crate::domain::{Server, ServerName, Settings, Tenant, TenantId};
 use crate::lifecycle::Lifecycle;
 
+pub(crate) use self::child::Process;
 pub use self::error::UpstreamError;
+pub(crate) use self::http::{HttpError, checked_client};
 pub use self::options::UpstreamOptions;
 
 /// How long the end of all sessions may take beyond the time to kill one.

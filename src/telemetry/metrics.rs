@@ -26,6 +26,8 @@ pub enum Operation {
     Describe,
     /// The gateway's run of a named tool, and `execute_tool` of the surface `discovery`.
     Execute,
+    /// The search of the surface `discovery`.
+    ToolSearch,
     /// A tool called by its own name.
     Direct,
 }
@@ -40,6 +42,7 @@ impl Operation {
             Self::ToolkitSearch => "toolkit__search_tools",
             Self::Describe => "toolkit__describe_tool",
             Self::Execute => "execute_tool",
+            Self::ToolSearch => "tool_search",
             Self::Direct => "tool",
         }
     }

@@ -40,7 +40,7 @@ impl Eager {
     }
 
     /// Whether a tool is eager.
-    pub(super) fn matches(&self, id: &ToolId) -> bool {
+    pub fn matches(&self, id: &ToolId) -> bool {
         match self {
             Self::None => false,
             Self::All => true,

@@ -2,6 +2,7 @@
 //! and audits, and gives the answer as the JSON of a tool result.
 
 mod direct;
+mod provided;
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::transport::refusal::Refusal;
 use crate::transport::wire::{self, Candidate, Found};
 
 pub use self::direct::Execution;
+pub use self::provided::Provision;
 
 /// Key in a result's `_meta` that ties it to its search.
 const RUN_ID_META: &str = "toolcrib/workflow_run_id";

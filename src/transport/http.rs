@@ -40,8 +40,39 @@ pub fn mcp_router(
     guard: Guard,
     door: Door,
     body_bytes_max: usize,
+    cancelled: &CancellationToken,
+) -> Router {
+    let mut served = Router::new();
+    for Route { path, handler } in routes {
+        let service = service(handler, body_bytes_max, cancelled.clone());
+        served = served.route_service(&path, service);
+    }
+    served
+        .layer(from_fn_with_state(Arc::new(door), door::admit))
+        .layer(from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(from_fn(guard::harden))
+}
+
+/// The router of one handler in a host's own program: behind the guard, but without a door, since
+/// who comes in is the host's business. The host's layers see its requests first.
+pub fn embedded_router(
+    path: &str,
+    handler: Handler,
+    guard: Guard,
+    body_bytes_max: usize,
     cancelled: CancellationToken,
 ) -> Router {
+    Router::new()
+        .route_service(path, service(handler, body_bytes_max, cancelled))
+        .layer(from_fn_with_state(Arc::new(guard), guard::check))
+        .layer(from_fn(guard::harden))
+}
+
+fn service(
+    handler: Handler,
+    body_bytes_max: usize,
+    cancelled: CancellationToken,
+) -> StreamableHttpService<Handler, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -50,17 +81,9 @@ pub fn mcp_router(
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_cancellation_token(cancelled);
-    let mut served = Router::new();
-    for Route { path, handler } in routes {
-        let service = StreamableHttpService::new(
-            move || Ok(handler.clone()),
-            Arc::new(NeverSessionManager::default()),
-            config.clone(),
-        );
-        served = served.route_service(&path, service);
-    }
-    served
-        .layer(from_fn_with_state(Arc::new(door), door::admit))
-        .layer(from_fn_with_state(Arc::new(guard), guard::check))
-        .layer(from_fn(guard::harden))
+    StreamableHttpService::new(
+        move || Ok(handler.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    )
 }

@@ -4,6 +4,8 @@
 mod surface;
 mod connected;
 mod gateway;
+mod discovery;
+mod routed;
 mod definition;
 mod changes;
 mod relay;
@@ -27,7 +29,9 @@ use crate::transport::mcp::relay::{caller_side, typed};
 use crate::transport::mcp::surface::FIXED_TTL_MS;
 
 pub use self::connected::Connected;
+pub use self::discovery::{CatalogTools, Discovery, Match};
 pub use self::gateway::Gateway;
+pub use self::routed::RoutedTools;
 pub use self::surface::{Ask, Listing, Surface, ToolCall};
 
 /// The standard streams could not be served.
@@ -236,6 +240,7 @@ impl ServerHandler for Handler {
             name: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
             side: caller_side(&context),
+            context,
         };
         let result = self.surface.call(&ask, call).await?;
         Ok(typed(result).into())

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::call::{CallError, Ending, Problem, StepProblem, UpstreamError};
 use crate::domain::{RunId, SettingName, ToolId, clean_line, clean_text};
+use crate::registry::ProvideError;
 use crate::search::SearchError;
 use crate::telemetry::Chain;
 
@@ -146,6 +147,29 @@ impl Refusal {
                 "too many capability tokens are alive",
                 format!("Use those you have. {}", retry_hint(Some(*retry_after))),
             ),
+        }
+    }
+
+    /// A provider's error.
+    pub(super) fn of_provider(error: &ProvideError) -> Self {
+        let text = Chain(error).to_string();
+        let again = || retry_hint(None);
+        match error {
+            ProvideError::Unavailable { .. } => Self::new("UPSTREAM_UNAVAILABLE", text, again()),
+            ProvideError::TimedOut { .. } => {
+                let hint = "It may have taken effect. Check before you repeat it.";
+                Self::new("UPSTREAM_TIMEOUT", text, hint)
+            }
+            ProvideError::OutcomeUnknown { .. } | ProvideError::Cancelled => {
+                let hint = "The call may have taken effect. Check before you repeat it.";
+                Self::new("OUTCOME_UNKNOWN", text, hint)
+            }
+            ProvideError::Arguments(_) => Self::new(
+                "INVALID_ARGUMENTS",
+                text,
+                "Correct `arguments` and call again.",
+            ),
+            ProvideError::ShuttingDown => Self::shutting_down(),
         }
     }
 

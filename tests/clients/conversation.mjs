@@ -61,7 +61,7 @@ export function checkEra(options, version) {
  * that is not in the list.
  */
 export async function converse(client, listTools, callTool, callsUnlisted = true) {
-  const surfaces = { connected, gateway };
+  const surfaces = { connected, gateway, discovery };
   await surfaces[process.env.TOOLCRIB_SURFACE ?? "connected"](client, listTools, callTool, callsUnlisted);
 }
 
@@ -92,6 +92,30 @@ async function connected(client, listTools, callTool) {
   expect("`isError` of run_tool with a used handle", refused.isError, true, refused);
   const code = refused.structuredContent?.error;
   expect("`error` of run_tool with a used handle", code, "INVALID_TOKEN", refused);
+}
+
+async function discovery(_client, listTools, callTool) {
+  const listed = (await listTools()).map((tool) => tool.name).sort();
+  expect("tools", listed, ["execute_tool", "time__get_current_time", "tool_search"]);
+
+  const found = await callTool("tool_search", { query: "everything get-sum", max_results: 3 });
+  expect("`isError` of tool_search", found.isError ?? false, false, found);
+  const tools = found.structuredContent.tools;
+  expect("number of tools", tools.length, 3, tools);
+  expect("keys of a tool", Object.keys(tools[0]).sort(), ["description", "input_schema", "name", "score"], tools);
+  expect("the best tool", tools[0].name, COLD, tools);
+  expect("its schema", tools[0].input_schema.required, ["a", "b"], tools);
+
+  const ran = await callTool("execute_tool", { name: COLD, arguments: { a: 2, b: 3 } });
+  expect("`isError` of execute_tool", ran.isError ?? false, false, ran);
+  expect("content of execute_tool", ran.content.map((block) => [block.type, block.text]), [["text", SUM]]);
+
+  const refused = await callTool("execute_tool", { name: COLD, arguments: { a: 2 } });
+  expect("`isError` with an argument missing", refused.isError, true, refused);
+  expect("`error` with an argument missing", refused.structuredContent.error, "INVALID_ARGUMENTS", refused);
+  const unknown = await callTool("execute_tool", { name: "everything__get-sums", arguments: {} });
+  expect("`error` of an unknown name", unknown.structuredContent.error, "UNKNOWN_TOOL", unknown);
+  expect("the nearest name", unknown.structuredContent.hint.includes(COLD), true, unknown);
 }
 
 async function gateway(_client, listTools, callTool, callsUnlisted) {

@@ -69,7 +69,7 @@ def check_era(options, version):
 
 async def converse(client, list_tools, call_tool):
     """The conversation of the surface that `TOOLCRIB_SURFACE` names."""
-    surfaces = {"connected": connected, "gateway": gateway}
+    surfaces = {"connected": connected, "gateway": gateway, "discovery": discovery}
     await surfaces[os.environ.get("TOOLCRIB_SURFACE", "connected")](client, list_tools, call_tool)
 
 
@@ -129,6 +129,35 @@ async def gateway(_client, list_tools, call_tool):
     expect("`isError` with an argument missing", refused.is_error, True, refused)
     expect("`error` with an argument missing", refused.structured["error"], "INVALID_ARGUMENTS", refused)
     unknown = await call_tool("crib__execute_tool", {"name": "everything__get-sums", "arguments": {}})
+    expect("`error` of an unknown name", unknown.structured["error"], "UNKNOWN_TOOL", unknown)
+    expect("the nearest name", COLD in unknown.structured["hint"], True, unknown)
+
+
+async def discovery(_client, list_tools, call_tool):
+    expect("tools", sorted(await list_tools()), ["execute_tool", "time__get_current_time", "tool_search"])
+
+    found = await call_tool("tool_search", {"query": "everything get-sum", "max_results": 3})
+    expect("`isError` of tool_search", found.is_error, False, found)
+    tools = found.structured["tools"]
+    expect("number of tools", len(tools), 3, tools)
+    expect("keys of a tool", sorted(tools[0]), ["description", "input_schema", "name", "score"], tools)
+    expect("the best tool", tools[0]["name"], COLD, tools)
+    expect("its schema", tools[0]["input_schema"]["required"], ["a", "b"], tools)
+    scores = [one["score"] for one in tools]
+    expect("the order", scores, sorted(scores, reverse=True))
+
+    everything = await call_tool("tool_search", {"max_results": 100})
+    names = [one["name"] for one in everything.structured["tools"]]
+    expect("without a query all are listed by name", names, sorted(names), everything)
+    expect("a hundred at most", len(names), min(everything.structured["total"], 100), names)
+
+    ran = await call_tool("execute_tool", {"name": COLD, "arguments": {"a": 2, "b": 3}})
+    expect("`isError` of execute_tool", ran.is_error, False, ran)
+    expect("content of execute_tool", [texts(block) for block in ran.content], [("text", SUM)])
+
+    refused = await call_tool("execute_tool", {"name": COLD, "arguments": {"a": 2}})
+    expect("`error` with an argument missing", refused.structured["error"], "INVALID_ARGUMENTS", refused)
+    unknown = await call_tool("execute_tool", {"name": "everything__get-sums", "arguments": {}})
     expect("`error` of an unknown name", unknown.structured["error"], "UNKNOWN_TOOL", unknown)
     expect("the nearest name", COLD in unknown.structured["hint"], True, unknown)
 

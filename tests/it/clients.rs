@@ -8,6 +8,8 @@ use std::time::Duration;
 use crate::gateway::{EAGER, NO_MODEL, folder};
 use crate::program::{Program, clients_folder, finish, has_servers, root};
 
+/// One native tool of the surface `discovery`.
+const NATIVE: &str = "[discovery]\nnative = [\"time__get_current_time\"]\n";
 /// Longest a client may take.
 const CLIENT_MAX: Duration = Duration::from_mins(1);
 
@@ -53,14 +55,14 @@ fn over_http_to(program: &str, era: Option<&str>, surface: &str) {
     let Some(mut command) = client(program, &era) else {
         return;
     };
-    let folder = folder(EAGER);
+    let folder = folder(&(EAGER.to_owned() + NATIVE));
     let add = folder.run(&["tenant", "add", "a"]);
     let text = String::from_utf8(add.stdout).unwrap();
     let key = text
         .lines()
         .find_map(|line| line.strip_prefix("bearer: "))
         .unwrap();
-    let beside = r#"["connected", "gateway"]"#;
+    let beside = r#"["connected", "gateway", "discovery"]"#;
     let settings = [NO_MODEL, ("TOOLCRIB_SERVER__SURFACES", beside)];
     let server = Program::start(&folder, &settings);
     command
@@ -84,7 +86,7 @@ fn on_streams_to(program: &str, era: Option<&str>, surface: &str) {
     let Some(mut command) = client(program, &era) else {
         return;
     };
-    let folder = folder(EAGER);
+    let folder = folder(&(EAGER.to_owned() + NATIVE));
     let home = format!("TOOLCRIB_HOME={}", folder.path().display());
     let program = env!("CARGO_BIN_EXE_toolcrib");
     // `env` hands the settings on, since clients start servers with a clean environment.
@@ -203,4 +205,34 @@ fn inspector_strict_modern_at_the_gateway() {
 #[test]
 fn inspector_strict_legacy_at_the_gateway() {
     over_http_to("inspector.mjs", Some("legacy"), "gateway");
+}
+
+#[test]
+fn python_sdk_modern_at_discovery() {
+    over_http_to("python_mcp.py", Some("modern"), "discovery");
+}
+
+#[test]
+fn python_sdk_legacy_at_discovery() {
+    over_http_to("python_mcp.py", Some("legacy"), "discovery");
+}
+
+#[test]
+fn python_sdk_on_streams_at_discovery() {
+    on_streams_to("python_mcp.py", Some("modern"), "discovery");
+}
+
+#[test]
+fn inspector_strict_modern_at_discovery() {
+    over_http_to("inspector.mjs", Some("modern"), "discovery");
+}
+
+#[test]
+fn inspector_strict_legacy_at_discovery() {
+    over_http_to("inspector.mjs", Some("legacy"), "discovery");
+}
+
+#[test]
+fn typescript_sdk_v2_at_discovery() {
+    over_http_to("ts_v2.mjs", Some("modern"), "discovery");
 }

@@ -21,6 +21,8 @@ mod server;
 mod tenants;
 mod gateway;
 mod changes;
+mod discovery;
+mod library;
 mod surfaces;
 mod shutdown;
 mod clients;

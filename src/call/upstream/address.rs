@@ -11,7 +11,7 @@ const LOCALHOST: &str = "localhost";
 /// Why a URL is not connected to.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum AddressError {
+pub(crate) enum AddressError {
     /// It is no URL.
     #[error("`{0}` is not a URL")]
     NotUrl(String),

@@ -22,15 +22,15 @@ const KILLED_MAX: Duration = Duration::from_millis(500);
 const END_OF_INPUT: Duration = Duration::from_millis(500);
 
 /// The three standard streams of a child.
-pub(super) struct Streams {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+pub(crate) struct Streams {
+    pub(crate) stdin: ChildStdin,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
 }
 
 /// A running child and its process group. Dropped, it is killed with the whole group.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     group: Option<Pid>,
 }
@@ -66,7 +66,13 @@ impl Process {
                 env.iter()
                     .map(|(name, value)| (name, value.expose_secret())),
             )
-            .current_dir(&resolved.workspace)
+            .current_dir(&resolved.workspace);
+        Self::spawn(command)
+    }
+
+    /// Starts a command in a process group of its own, with its streams piped.
+    pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Streams)> {
+        command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -95,13 +101,13 @@ impl Process {
     }
 
     /// Resolves when the child itself has ended; what it started may still run.
-    pub(super) async fn ended(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
     /// Ends the child and all of its group: by end of input, else by TERM, else by KILL. The
     /// caller has closed its input.
-    pub(super) async fn stop(mut self, kill_after: Duration) -> Option<ExitStatus> {
+    pub(crate) async fn stop(mut self, kill_after: Duration) -> Option<ExitStatus> {
         // Reading the list of processes takes milliseconds.
         let group = self.group;
         let looking = tokio::task::spawn_blocking(move || group.map(Family::of));

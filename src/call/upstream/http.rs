@@ -35,7 +35,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 /// Why no client can be made for a URL.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum HttpError {
+pub(crate) enum HttpError {
     /// The URL is not one that may be connected to.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -63,7 +63,28 @@ pub(super) fn transport(
     limits: HttpLimits,
     tap: Arc<Tap>,
 ) -> Result<StreamableHttpClientTransport<Client>, HttpError> {
-    let url = check_url(url, limits.loopback)?;
+    let (url, client) = checked_client(url, headers, limits.connect_max, limits.loopback)?;
+    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+        .max_concurrent_requests(limits.calls_max)
+        .max_sse_event_size(limits.bytes_max)
+        .max_json_response_size(limits.bytes_max);
+    let client = Client {
+        http: client,
+        tap,
+        bytes_max: limits.bytes_max,
+    };
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// A URL that may be connected to, and a client that connects to checked addresses only and sends
+/// these headers with each request.
+pub(crate) fn checked_client(
+    url: &str,
+    headers: &[(String, SecretString)],
+    connect_max: Duration,
+    loopback: bool,
+) -> Result<(Url, reqwest::Client), HttpError> {
+    let url = check_url(url, loopback)?;
     let mut defaults = http::HeaderMap::new();
     for (name, value) in headers {
         let wrong = || HttpError::Header(name.clone());
@@ -80,26 +101,15 @@ pub(super) fn transport(
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder()
         .default_headers(defaults)
-        .connect_timeout(limits.connect_max)
+        .connect_timeout(connect_max)
         .redirect(Policy::custom(within_origin))
-        .dns_resolver(Arc::new(PublicOnly {
-            loopback: limits.loopback,
-        }))
+        .dns_resolver(Arc::new(PublicOnly { loopback }))
         // A proxy would look the names up itself, unchecked.
         .no_proxy()
         .referer(false)
         .build()
         .map_err(HttpError::Client)?;
-    let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-        .max_concurrent_requests(limits.calls_max)
-        .max_sse_event_size(limits.bytes_max)
-        .max_json_response_size(limits.bytes_max);
-    let client = Client {
-        http: client,
-        tap,
-        bytes_max: limits.bytes_max,
-    };
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    Ok((url, client))
 }
 
 /// Follows 307 and 308 within one origin; elsewhere our headers would leak.

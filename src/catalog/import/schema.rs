@@ -114,7 +114,12 @@ fn wrap_bare_properties(schema: &mut Value, mender: &mut Mender) {
         Some(_) => *key != "properties",
         None => false,
     });
-    let is_typed = matches!(map.get("type"), Some(Value::String(_) | Value::Array(_)));
+    // What is mended away later is no type now: the next look has to find the same.
+    let is_typed = match map.get("type") {
+        Some(Value::String(word)) => type_for(word).is_some(),
+        Some(Value::Array(names)) => !names.is_empty() && names.iter().all(is_type),
+        _ => false,
+    };
     if is_schema || map.is_empty() {
         return;
     }
@@ -142,6 +147,11 @@ fn wrap_bare_properties(schema: &mut Value, mender: &mut Mender) {
     map.insert("type".to_owned(), "object".into());
     map.insert("properties".to_owned(), properties.into());
     mender.say("its properties stood where the schema should be");
+}
+
+/// Whether a name in a list of types is one as JSON Schema writes it.
+fn is_type(name: &Value) -> bool {
+    name.as_str().is_some_and(|name| TYPES.contains(&name))
 }
 
 /// Whether a map under the name of a keyword is really the schema of a property of that name.
@@ -226,7 +236,6 @@ impl Mender {
     }
 
     fn mend_type(&mut self, map: &mut Map<String, Value>) {
-        let sound = |name: &Value| name.as_str().is_some_and(|name| TYPES.contains(&name));
         let mended = match map.get("type") {
             None => return,
             Some(Value::String(word)) => match type_for(word) {
@@ -234,7 +243,7 @@ impl Mender {
                 Some(name) => Some(Value::from(name)),
                 None => None,
             },
-            Some(Value::Array(names)) if names.iter().all(sound) && !names.is_empty() => return,
+            Some(Value::Array(names)) if names.iter().all(is_type) && !names.is_empty() => return,
             Some(_) => None,
         };
         self.say("types that JSON Schema does not know were replaced");
@@ -398,6 +407,13 @@ mod tests {
                 }),
             ]
         })
+    }
+
+    #[test]
+    fn an_empty_list_of_types_is_no_type() {
+        let given = json!({ "a": "string", "type": [] });
+        let once = repaired(&given, None, &mut Vec::new());
+        assert_eq!(repaired(&once, None, &mut Vec::new()), once);
     }
 
     proptest! {

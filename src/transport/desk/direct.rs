@@ -150,7 +150,7 @@ impl Desk {
 }
 
 impl Reply {
-    fn shown(body: &Value) -> Self {
+    pub(super) fn shown(body: &Value) -> Self {
         Self {
             result: tool_result(body, false),
             outcome: "ok",

@@ -73,6 +73,7 @@ impl Gateway {
             name,
             arguments,
             side,
+            context: _,
         } = call;
         if let Some(toolkit) = self.toolkits.search() {
             let own = &toolkit.name;

@@ -7,7 +7,9 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 use http::request::Parts;
+use rmcp::RoleServer;
 use rmcp::model::{CacheScope, ErrorData, Tool};
+use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 
 use crate::call::CallerSide;
@@ -34,6 +36,8 @@ pub struct ToolCall {
     pub arguments: Map<String, Value>,
     /// Cancellation and progress.
     pub side: CallerSide,
+    /// The protocol's own context, for handlers that were written for rmcp.
+    pub context: RequestContext<RoleServer>,
 }
 
 /// One page of `tools/list`.
