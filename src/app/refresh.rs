@@ -15,7 +15,7 @@ use crate::app::hangup::Hangup;
 use crate::catalog::refresh::{
     Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, server_as_listed,
 };
-use crate::catalog::scan::{KnownNames, Severity, scan_catalog, worst};
+use crate::catalog::scan::{KnownNames, ScanMemory, Severity, worst};
 use crate::domain::{Catalog, Server, ServerName, Tenant, TenantId};
 use crate::search::Index;
 use crate::telemetry::{Chain, Gauge, set_gauge};
@@ -32,6 +32,8 @@ pub(super) struct Refresher {
     /// The default catalog and the operator's files, as they last read.
     own: ArcSwap<Catalog>,
     last: Mutex<Option<RefreshReport>>,
+    /// What was found so far, once a program that serves has begun to count it.
+    scanned: tokio::sync::Mutex<Option<ScanMemory>>,
 }
 
 impl Refresher {
@@ -45,6 +47,7 @@ impl Refresher {
             job: tokio::sync::Mutex::new(RefreshJob::new(options, file, published)),
             own: ArcSwap::from(own),
             last: Mutex::new(None),
+            scanned: tokio::sync::Mutex::new(None),
         }
     }
 
@@ -131,7 +134,8 @@ impl App {
         let report = report.context("cannot refresh the catalog")?;
         drop(job);
         log(&report);
-        if report.published {
+        // A command that ends after one round has nobody to show the count to, and no memory.
+        if report.published && self.refresher.scanned.lock().await.is_some() {
             self.count_findings().await;
         }
         let last = &self.refresher.last;
@@ -227,19 +231,24 @@ impl App {
         Ok(server_as_listed(server, &listed))
     }
 
-    /// Counts what the scanner finds at its highest severity, for the metrics.
+    /// Counts what the scanner finds at its highest severity, for the metrics. What did not change
+    /// since the last count is not scanned again. Counts wait for each other.
     async fn count_findings(&self) {
+        let mut scanned = self.refresher.scanned.lock().await;
+        let mut memory = scanned.take().unwrap_or_default();
         let (catalog, own) = (self.catalog(), self.refresher.own.load_full());
         let counting = tokio::task::spawn_blocking(move || {
-            let found = scan_catalog(&catalog, &KnownNames::of(&own));
+            let found = memory.scan_catalog(&catalog, &KnownNames::of(&own));
             let high = found
                 .iter()
                 .filter(|suspicion| worst(&suspicion.findings) == Some(Severity::High));
-            high.count()
+            (high.count(), memory)
         });
-        if let Ok(high) = counting.await {
+        let counted = counting.await.map(|(high, memory)| {
             set_gauge(Gauge::CatalogFlagged, high);
-        }
+            memory
+        });
+        *scanned = Some(counted.unwrap_or_default());
     }
 
     /// Rounds at start, at intervals and, where `hangup`, on SIGHUP, until the program stops.

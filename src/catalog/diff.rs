@@ -1,6 +1,6 @@
 //! What changed from one catalog to the next, and what waits to be let in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub enum Change {
     NewServer(ServerName),
     /// A server that is gone, with so many tools.
     RemovedServer(ServerName, usize),
+    /// A server with the same tools under another name: before and after.
+    RenamedServer(ServerName, ServerName),
     /// What a server says of itself, or how it starts.
     ChangedServer(ServerName, Vec<FieldChange>),
     /// A tool that was not there.
@@ -51,6 +53,9 @@ impl fmt::Display for Change {
             Self::NewServer(name) => return write!(f, "+ server {name}"),
             Self::RemovedServer(name, tools) => {
                 return write!(f, "- server {name} with {tools} tools");
+            }
+            Self::RenamedServer(from, to) => {
+                return write!(f, "= server {from} is now {to}");
             }
             Self::New(id) => return write!(f, "+ {id}"),
             Self::Removed(id) => return write!(f, "- {id}"),
@@ -77,19 +82,29 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// All differences between two catalogs, by server and tool.
+    /// All differences between two catalogs, by server and tool. A server whose tools are all as
+    /// those of one that is gone is that one under another name.
     pub fn between(old: &Catalog, new: &Catalog) -> Vec<Self> {
         let mut changes = Vec::new();
+        let renamed = renamed_servers(old, new);
+        let moved: HashSet<&ServerName> = renamed.values().map(|from| &from.name).collect();
         for server in old.servers() {
-            if new.server(&server.name).is_none() {
+            if new.server(&server.name).is_none() && !moved.contains(&server.name) {
                 let change = Self::RemovedServer(server.name.clone(), server.tools.len());
                 changes.push(change);
             }
         }
         for server in new.servers() {
-            match old.server(&server.name) {
+            let from = renamed.get(&server.name).copied();
+            match old.server(&server.name).or(from) {
                 Some(before) if Arc::ptr_eq(before, server) => {}
-                Some(before) => compare_servers(before, server, &mut changes),
+                Some(before) => {
+                    if before.name != server.name {
+                        let (from, to) = (before.name.clone(), server.name.clone());
+                        changes.push(Self::RenamedServer(from, to));
+                    }
+                    compare_servers(before, server, &mut changes);
+                }
                 None => {
                     changes.push(Self::NewServer(server.name.clone()));
                     let tools = server.tools.iter();
@@ -124,6 +139,39 @@ impl Change {
         }));
         changes
     }
+}
+
+/// Servers that are new by name, each to the one that is gone and had the same tools. Where several
+/// did, the first by name passes for the first.
+fn renamed_servers<'a>(
+    old: &'a Catalog,
+    new: &'a Catalog,
+) -> HashMap<&'a ServerName, &'a Arc<Server>> {
+    let tools = |server: &Server| -> Vec<DefinitionHash> {
+        let mut hashes: Vec<_> = server.tools.iter().map(Tool::hash).collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    let gone = old.servers().iter();
+    let gone = gone.filter(|server| new.server(&server.name).is_none() && !server.tools.is_empty());
+    let mut by_tools: HashMap<Vec<DefinitionHash>, Vec<&Arc<Server>>> = HashMap::new();
+    for server in gone {
+        by_tools.entry(tools(server)).or_default().push(server);
+    }
+    // The first by name is taken from the end.
+    for servers in by_tools.values_mut() {
+        servers.sort_by(|one, other| other.name.cmp(&one.name));
+    }
+    let mut fresh: Vec<&Arc<Server>> = new.servers().iter().collect();
+    fresh.retain(|server| old.server(&server.name).is_none());
+    fresh.sort_by(|one, other| one.name.cmp(&other.name));
+    let mut renamed = HashMap::new();
+    for server in fresh {
+        if let Some(before) = by_tools.get_mut(&tools(server)).and_then(Vec::pop) {
+            renamed.insert(&server.name, before);
+        }
+    }
+    renamed
 }
 
 fn compare_servers(before: &Server, after: &Server, changes: &mut Vec<Change>) {
@@ -175,6 +223,7 @@ fn id(server: &Server, tool: &Tool) -> ToolId {
 fn head_json(server: &Server) -> Value {
     let mut json = server_to_json(server);
     if let Some(map) = json.as_object_mut() {
+        map.remove("name");
         map.remove("tools");
         map.remove("provenance");
     }
@@ -312,6 +361,48 @@ mod tests {
         - a/gone
         + server c
         + c/y
+        ");
+    }
+
+    #[test]
+    fn a_server_with_the_tools_of_one_that_is_gone_was_renamed() {
+        let server = |name: &str, title: &str, tools: &[&str]| {
+            let tools: Vec<Value> = tools
+                .iter()
+                .map(|name| json!({"name": name, "description": "Does it."}))
+                .collect();
+            json!({"name": name, "title": title, "tools": tools})
+        };
+        let old = catalog(&[
+            server("mail", "Mail", &["read", "send"]),
+            server("twin-a", "Twin", &["spin"]),
+            server("twin-b", "Twin", &["spin"]),
+            server("stays", "Stays", &["wait"]),
+            server("empty", "Empty", &[]),
+        ]);
+        let new = catalog(&[
+            server("post", "Post", &["send", "read"]),
+            server("twin-c", "Twin", &["spin"]),
+            server("copy", "Stays", &["wait"]),
+            server("stays", "Stays", &["wait"]),
+            server("void", "Empty", &[]),
+        ]);
+        let lines: Vec<String> = Change::between(&old, &new)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        - server empty with 0 tools
+        - server twin-b with 1 tools
+        + server copy
+        + copy/wait
+        = server mail is now post
+        ~ server post
+            title
+              - Mail
+              + Post
+        = server twin-a is now twin-c
+        + server void
         ");
     }
 }

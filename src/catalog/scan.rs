@@ -12,13 +12,15 @@ mod hidden;
 mod words;
 mod rules;
 mod names;
+mod memory;
 
 use std::fmt;
 
 use serde_json::Value;
 
-use crate::domain::{Catalog, Server, Tool, ToolId, clean_line};
+use crate::domain::{Catalog, Server, Tool, clean_line};
 
+pub use self::memory::ScanMemory;
 pub use self::names::KnownNames;
 
 /// Longest excerpt in a finding, in characters.
@@ -161,9 +163,15 @@ pub struct Suspicion {
 /// Looks through a tool: every text of its definition as given, and its name against those that
 /// are known.
 pub fn scan_tool(tool: &Tool, known: &KnownNames) -> Vec<Finding> {
+    let mut findings = known.check_tool(tool.name());
+    findings.extend(tool_texts(tool));
+    settle(findings)
+}
+
+/// What the texts of a tool show; it depends on nothing but what its hash covers.
+fn tool_texts(tool: &Tool) -> Vec<Finding> {
     let definition = tool.definition();
     let mut findings = Vec::new();
-    findings.extend(known.check_tool(tool.name()));
     let mut look = |place: &str, text: &str| {
         findings.extend(hidden::scan(place, text));
         findings.extend(rules::scan(place, text));
@@ -175,13 +183,18 @@ pub fn scan_tool(tool: &Tool, known: &KnownNames) -> Vec<Finding> {
     if let Some(schema) = &definition.output_schema {
         walk("output", schema, &mut look);
     }
-    settle(findings)
+    findings
 }
 
 /// Looks through what a server says of itself, its tools not included.
 pub fn scan_server(server: &Server, known: &KnownNames) -> Vec<Finding> {
+    let mut findings = known.check_server(server);
+    findings.extend(server_texts(server));
+    settle(findings)
+}
+
+fn server_texts(server: &Server) -> Vec<Finding> {
     let mut findings = Vec::new();
-    findings.extend(known.check_server(server));
     for (place, text) in [
         ("title", &server.title),
         ("description", &server.description),
@@ -189,29 +202,19 @@ pub fn scan_server(server: &Server, known: &KnownNames) -> Vec<Finding> {
         findings.extend(hidden::scan(place, text));
         findings.extend(rules::scan(place, text));
     }
-    settle(findings)
+    findings
 }
 
 /// Looks through a whole catalog. Servers and tools without a finding are left out.
 pub fn scan_catalog(catalog: &Catalog, known: &KnownNames) -> Vec<Suspicion> {
-    let mut found = Vec::new();
-    for server in catalog.servers() {
-        let mut add = |of: String, findings: Vec<Finding>| {
-            if !findings.is_empty() {
-                let of = of.into();
-                found.push(Suspicion { of, findings });
-            }
-        };
-        add(server.name.to_string(), scan_server(server, known));
-        for tool in &server.tools {
-            let id = ToolId {
-                server: server.name.clone(),
-                tool: tool.name().clone(),
-            };
-            add(id.to_string(), scan_tool(tool, known));
-        }
+    ScanMemory::default().scan_catalog(catalog, known)
+}
+
+fn add_suspicion(found: &mut Vec<Suspicion>, of: String, findings: Vec<Finding>) {
+    if !findings.is_empty() {
+        let of = of.into();
+        found.push(Suspicion { of, findings });
     }
-    found
 }
 
 /// The worst of some findings.
