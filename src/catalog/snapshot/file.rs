@@ -175,7 +175,7 @@ impl SnapshotFile {
         aside.write_all(&body)?;
         aside.as_file().sync_all()?;
         // A damaged file must not push out the previous good one.
-        if read(&self.path).is_ok() {
+        if self.read_present().is_ok() && read_checked(&self.path).is_ok() {
             let link =
                 tempfile::Builder::new().make_in(folder, |path| fs::hard_link(&self.path, path))?;
             link.into_temp_path()
@@ -201,6 +201,12 @@ fn read_header(reader: &mut impl BufRead) -> Result<String, ReadSnapshotError> {
 
 /// Checks and reads a file, and gives its header with it.
 fn read(path: &Path) -> Result<(String, Snapshot), ReadSnapshotError> {
+    let (header, text) = read_checked(path)?;
+    Ok((header, read_body(&text)?))
+}
+
+/// Header and body of a file, its checksum compared and its lines not yet looked at.
+fn read_checked(path: &Path) -> Result<(String, String), ReadSnapshotError> {
     let file = fs::File::open(path)?;
     if BYTES_MAX < file.metadata()?.len() {
         return Err(ReadSnapshotError::Checksum);
@@ -220,7 +226,7 @@ fn read(path: &Path) -> Result<(String, Snapshot), ReadSnapshotError> {
         return Err(ReadSnapshotError::Checksum);
     }
     let text = String::from_utf8(body).map_err(|_not_text| ReadSnapshotError::Checksum)?;
-    Ok((header, read_body(&text)?))
+    Ok((header, text))
 }
 
 /// Bytes in hexadecimal.
