@@ -21,7 +21,8 @@ PORT = 18787
 QUERIES = 300
 
 
-ALL_SURFACES = ["connected", "gateway"]
+SEARCH_TOOLS = {"connected": "search_tools", "gateway": "crib__search_tools", "discovery": "tool_search"}
+ALL_SURFACES = list(SEARCH_TOOLS)
 
 
 def search(query):
@@ -116,7 +117,7 @@ def memory(program, home):
         process, _, _ = start(program, home, surfaces)
         for number in range(QUERIES):
             name = surfaces[number % len(surfaces)]
-            tool = {"connected": "search_tools", "gateway": "crib__search_tools"}[name]
+            tool = SEARCH_TOOLS[name]
             call(f"/{name}", tool, {"query": f"send report {number} to the team channel"})
         grown.append(memory_mb(process))
         stop(process)

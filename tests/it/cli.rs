@@ -194,6 +194,21 @@ fn check_ends_with_3_when_there_are_faults() {
 }
 
 #[test]
+fn a_launch_without_an_exact_version_fails_the_check() {
+    let folder = Folder::new();
+    let own = folder.path().join("time.toml");
+    let good = include_str!("../../catalog/time.toml");
+    let loose = good.replace("mcp-server-time@2026.10.19", "mcp-server-time");
+    assert_ne!(good, loose);
+    std::fs::write(&own, loose).unwrap();
+    let text = failing(&folder, &["catalog", "check", own.to_str().unwrap()], 3);
+    assert!(text.contains("mcp-server-time"), "{text}");
+    std::fs::write(&own, good).unwrap();
+    let checked = folder.run(&["catalog", "check", own.to_str().unwrap()]);
+    assert!(checked.status.success());
+}
+
+#[test]
 fn usage_errors_end_with_2_and_bad_configuration_with_1() {
     let folder = Folder::new();
     failing(&folder, &["serch"], 2);

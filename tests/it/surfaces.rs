@@ -17,7 +17,7 @@ const CLIENTS: usize = 16;
 const KINDS: usize = 8;
 
 /// Every surface that this build has, beside the default one.
-const BESIDE: &str = r#"["connected", "gateway"]"#;
+const BESIDE: &str = r#"["connected", "gateway", "discovery"]"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_surface_has_its_path_behind_the_same_door() {
@@ -25,7 +25,12 @@ async fn each_surface_has_its_path_behind_the_same_door() {
     let key = key_of(&folder, &["tenant", "add", "a", "--allow", "time"]);
     let program = Program::start(&folder, &[NO_MODEL, ("TOOLCRIB_SERVER__SURFACES", BESIDE)]);
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    for (path, tools) in [("", 5), ("/gateway", 5), ("/connected", 2)] {
+    for (path, tools) in [
+        ("", 5),
+        ("/gateway", 5),
+        ("/connected", 2),
+        ("/discovery", 2),
+    ] {
         let listed = ask(&program, Some(&key), path, &list).await;
         let listed = listed["result"]["tools"].as_array().unwrap();
         assert_eq!(listed.len(), tools, "{path}: {listed:?}");
@@ -41,7 +46,7 @@ async fn each_surface_has_its_path_behind_the_same_door() {
         assert_eq!(refused.send().await.unwrap().status(), 421, "{path}");
     }
     let nowhere = http()
-        .post(format!("{}/discovery", program.url))
+        .post(format!("{}/elsewhere", program.url))
         .bearer_auth(&key);
     assert_eq!(nowhere.send().await.unwrap().status(), 404);
 }
@@ -164,10 +169,10 @@ async fn warmed(folder: &Folder, surfaces: &str, paths: &[&str]) -> usize {
     for turn in 0..200 {
         let path = paths[turn % paths.len()];
         ask(&program, None, path, &list).await;
-        let tool = if path == "/gateway" {
-            "crib__search_tools"
-        } else {
-            "search_tools"
+        let tool = match path {
+            "/gateway" => "crib__search_tools",
+            "/discovery" => "tool_search",
+            _ => "search_tools",
         };
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params":
             { "name": tool, "arguments": { "query": format!("post message {turn}") } } });
@@ -183,7 +188,7 @@ async fn all_surfaces_at_once_take_little_more_memory_than_one() {
     // Once for what the disk keeps.
     warmed(&folder, "[\"connected\"]", &["/connected"]).await;
     let one = warmed(&folder, "[\"connected\"]", &["/connected"]).await;
-    let all = warmed(&folder, BESIDE, &["/connected", "/gateway"]).await;
+    let all = warmed(&folder, BESIDE, &["/connected", "/gateway", "/discovery"]).await;
     println!("one surface {one} KiB, all {all} KiB");
     assert!(
         all <= one + one / 10,
