@@ -213,6 +213,11 @@ impl Filler<'_> {
                 url: self.fill(url, Place::Url)?.unwrap_or_default(),
                 headers: self.pairs(headers)?,
             }),
+            // What is no image would be an option of `docker run`; no catalog file may say so, and
+            // what came another way is not believed either.
+            Launch::Docker { image, .. } if image.starts_with('-') => {
+                Err(ResolveError::NoLaunch(self.server.name.clone()))
+            }
             Launch::Docker { image, args, env } => {
                 let env = self.pairs(env)?;
                 let mut argv: Vec<String> = ["run", "--rm", "--interactive", "--init"]
@@ -539,6 +544,17 @@ mod tests {
         let expected = "docker run --rm --interactive --init --env TOKEN mcp/db:1 --host=h";
         assert_eq!(argv.join(" "), expected);
         assert_eq!(env, [("TOKEN".to_owned(), "t0ken".to_owned())]);
+    }
+
+    #[test]
+    fn an_image_cannot_be_an_option() {
+        let launch = Launch::Docker {
+            image: "--volume=/:/host:1".into(),
+            args: vec![],
+            env: pairs(&[]),
+        };
+        let refused = filled(launch, &SET).unwrap_err();
+        assert!(matches!(refused, ResolveError::NoLaunch(_)), "{refused:?}");
     }
 
     #[test]

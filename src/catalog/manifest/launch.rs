@@ -153,6 +153,10 @@ fn is_exact(version: &str) -> bool {
 }
 
 fn is_pinned_image(image: &str) -> bool {
+    // It would be read as an option of `docker run`.
+    if image.starts_with('-') {
+        return false;
+    }
     if let Some((_, digest)) = image.split_once("@sha256:") {
         return digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
     }
@@ -193,5 +197,6 @@ mod tests {
         assert!(is_pinned_image(&format!("a/b@sha256:{}", "0".repeat(64))));
         assert!(!is_pinned_image("localhost:5000/a/b"));
         assert!(!is_pinned_image("a/b:latest"));
+        assert!(!is_pinned_image("--volume=/:/host:1"));
     }
 }
