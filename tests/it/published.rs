@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
@@ -11,10 +11,12 @@ use serde_json::json;
 use toolcrib::catalog::import::Format;
 use toolcrib::catalog::pins::Policy;
 use toolcrib::catalog::refresh::{
-    FetchOptions, Origin, Publish, RefreshJob, RefreshOptions, Source, SourceOutcome,
+    FetchOptions, Origin, RefreshJob, RefreshOptions, Source, SourceOutcome,
 };
 use toolcrib::catalog::snapshot::SnapshotFile;
 use toolcrib::domain::Catalog;
+
+use crate::refresh::{Recorder, listen};
 
 /// A web server of documents by path and query, each with its text as `ETag`.
 #[derive(Default)]
@@ -57,30 +59,9 @@ async fn answer(State(web): State<Arc<Web>>, uri: Uri, headers: HeaderMap) -> Re
     (status, [(header::ETAG, tag)], text).into_response()
 }
 
-/// Keeps what is published.
-#[derive(Default)]
-struct Recorder(Mutex<Vec<Arc<Catalog>>>);
-
-impl Publish for Recorder {
-    async fn publish(&self, catalog: Arc<Catalog>) {
-        self.0.lock().unwrap().push(catalog);
-    }
-}
-
-impl Recorder {
-    fn servers(&self) -> Vec<String> {
-        let published = self.0.lock().unwrap();
-        let servers = published.last().unwrap().servers().iter();
-        servers.map(|server| server.name.to_string()).collect()
-    }
-
-    fn times(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
-}
-
 struct Setup {
     web: Arc<Web>,
+    origin: String,
     recorder: Recorder,
     job: RefreshJob,
     options: RefreshOptions,
@@ -91,13 +72,11 @@ impl Setup {
     async fn new(sources: &[(&str, Format, &str)]) -> Self {
         let web: Arc<Web> = Arc::default();
         let router = axum::Router::new().fallback(answer).with_state(web.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let origin = listen(router).await;
         let source = |(name, format, path): &(&str, Format, &str)| Source {
             name: (*name).into(),
             format: *format,
-            origin: Origin::of_url(&format!("http://{address}{path}"), true).unwrap(),
+            origin: Origin::of_url(&format!("{origin}{path}"), true).unwrap(),
             policy: Policy::Trust,
             lists_from: Vec::new(),
         };
@@ -114,6 +93,7 @@ impl Setup {
         let file = SnapshotFile::new(folder.path().join("catalog.snapshot"));
         Self {
             web,
+            origin,
             recorder: Recorder::default(),
             job: RefreshJob::new(options.clone(), file, Arc::default()),
             options,
@@ -126,6 +106,19 @@ impl Setup {
         self.options.sources[0].policy = policy;
         let file = SnapshotFile::new(self.folder.path().join("catalog.snapshot"));
         self.job = RefreshJob::new(self.options.clone(), file, Arc::default());
+    }
+
+    fn servers(&self) -> Vec<String> {
+        let last = self.recorder.last();
+        let servers = last.servers().iter();
+        servers.map(|server| server.name.to_string()).collect()
+    }
+
+    /// Of the first tool.
+    fn description(&self) -> String {
+        let last = self.recorder.last();
+        let first = last.slots().next().unwrap();
+        last.tool(first).description().to_owned()
     }
 
     async fn round(&mut self) -> Vec<SourceOutcome> {
@@ -163,7 +156,7 @@ async fn a_docker_catalog_and_a_registry_in_pages_are_taken_once() {
     setup.web.put(first, page("alpha", 1, Some("b")));
     setup.web.put(second, page("beta", 1, None));
     setup.round().await;
-    let servers = setup.recorder.servers();
+    let servers = setup.servers();
     for name in ["harbour-chat", "parcels"] {
         assert!(servers.iter().any(|server| server == name), "{servers:?}");
     }
@@ -196,7 +189,7 @@ async fn a_docker_catalog_and_a_registry_in_pages_are_taken_once() {
     setup.web.put(second, page("gamma2", 2, None));
     let outcomes = setup.round().await;
     assert_eq!(outcomes[0], SourceOutcome::Unchanged);
-    let servers = setup.recorder.servers();
+    let servers = setup.servers();
     assert!(
         servers.iter().any(|server| server.contains("gamma2")),
         "{servers:?}"
@@ -220,15 +213,13 @@ async fn a_yaml_bomb_in_a_docker_catalog_is_refused_and_the_tools_stay() {
         "version: 3\na0: &a0 [x, x, x]\n{levels}registry:\n  s:\n    title: *a19\n    type: server\n"
     );
     setup.web.put("/catalog.yaml", bomb);
-    let start = Instant::now();
     let outcomes = setup.round().await;
-    assert!(start.elapsed() < Duration::from_secs(10));
     let SourceOutcome::Failed { reason } = &outcomes[0] else {
         panic!("{outcomes:?}");
     };
-    println!("refused: {reason}");
+    assert!(reason.contains("budget breached: Aliases"), "{reason}");
     assert_eq!(setup.recorder.times(), 1);
-    assert!(setup.recorder.servers().contains(&"parcels".to_owned()));
+    assert!(setup.servers().contains(&"parcels".to_owned()));
 }
 
 #[tokio::test]
@@ -241,6 +232,34 @@ async fn a_source_is_judged_again_when_its_policy_changes() {
     assert_eq!(setup.recorder.times(), 0, "everything waits");
     setup.policy(Policy::Trust);
     setup.round().await;
-    assert!(setup.recorder.servers()[0].contains("alpha"));
+    assert!(setup.servers()[0].contains("alpha"));
     assert_eq!(setup.round().await, [SourceOutcome::Unchanged]);
+}
+
+#[tokio::test]
+async fn a_list_of_tools_that_fails_is_asked_for_again_and_never_lost() {
+    let sources = [("docker", Format::Docker, "/catalog.yaml")];
+    let mut setup = Setup::new(&sources).await;
+    let catalog = format!(
+        "version: 3\nregistry:\n  parcels:\n    title: Parcels\n    type: server\n    image: \
+         parcels:1\n    toolsUrl: {}/tools.json\n    tools:\n      - name: track\n",
+        setup.origin
+    );
+    let list = r#"[{"name": "track", "description": "Where it is.", "arguments": []}]"#;
+    setup.web.put("/catalog.yaml", catalog);
+    setup.round().await;
+    assert_eq!(setup.description(), "");
+    // The catalog is as it was, and still the list is asked for.
+    setup.web.put("/tools.json", list.to_owned());
+    setup.round().await;
+    assert_eq!(setup.description(), "Where it is.");
+    assert_eq!(setup.round().await, [SourceOutcome::Unchanged]);
+    // A list that was there and fails leaves everything as it is.
+    setup.web.documents.lock().unwrap().remove("/tools.json");
+    let outcomes = setup.round().await;
+    assert!(
+        matches!(outcomes[0], SourceOutcome::Failed { .. }),
+        "{outcomes:?}"
+    );
+    assert_eq!(setup.description(), "Where it is.");
 }

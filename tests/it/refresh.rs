@@ -118,7 +118,8 @@ async fn answer(State(web): State<Arc<Web>>, uri: Uri, headers: HeaderMap) -> Re
     }
 }
 
-async fn listen(router: axum::Router) -> String {
+/// Serves on loopback and says where.
+pub(crate) async fn listen(router: axum::Router) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -147,7 +148,7 @@ async fn web() -> (Arc<Web>, String) {
 
 /// Keeps what is published.
 #[derive(Default)]
-struct Recorder(Mutex<Vec<Arc<Catalog>>>);
+pub(crate) struct Recorder(Mutex<Vec<Arc<Catalog>>>);
 
 impl Publish for Recorder {
     async fn publish(&self, catalog: Arc<Catalog>) {
@@ -156,13 +157,18 @@ impl Publish for Recorder {
 }
 
 impl Recorder {
+    /// What was published last.
+    pub(crate) fn last(&self) -> Arc<Catalog> {
+        self.0.lock().unwrap().last().unwrap().clone()
+    }
+
     fn ids(&self) -> Vec<String> {
-        let published = self.0.lock().unwrap();
-        let last = published.last().unwrap();
+        let last = self.last();
         last.slots().map(|slot| last.id(slot).to_string()).collect()
     }
 
-    fn times(&self) -> usize {
+    /// How often something was published.
+    pub(crate) fn times(&self) -> usize {
         self.0.lock().unwrap().len()
     }
 }

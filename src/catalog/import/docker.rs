@@ -43,12 +43,13 @@ pub(super) fn read(intake: &mut Intake, documents: &[&Document]) {
     }
 }
 
-/// The `toolsUrl` of each server whose tools are known by name only.
+/// The `toolsUrl` of each server whose tools are known by name only. Which of them may be fetched
+/// is for who fetches to say.
 pub(super) fn tools_urls(catalog: &Value) -> Vec<String> {
     let mut urls: Vec<String> = entries(catalog, "registry")
         .filter(|(_, entry)| items(entry, "tools").iter().all(is_name_only))
         .map(|(_, entry)| text(entry, &["toolsUrl"]))
-        .filter(|url| url.starts_with("https://"))
+        .filter(|url| url.starts_with("https://") || url.starts_with("http://"))
         .map(str::to_owned)
         .take(URLS_MAX)
         .collect();

@@ -59,6 +59,12 @@ pub enum FetchError {
         /// The limit.
         max: u64,
     },
+    /// A registry that names page after page.
+    #[error("it has more than {max} pages")]
+    TooManyPages {
+        /// The limit.
+        max: usize,
+    },
     /// It took too long.
     #[error("no whole answer within {after:?}")]
     Timeout {
@@ -81,7 +87,10 @@ impl FetchError {
                 status.is_server_error() || *status == StatusCode::TOO_MANY_REQUESTS
             }
             Self::Transfer(_) | Self::Timeout { .. } => true,
-            Self::Redirect(_) | Self::TooLarge { .. } | Self::NotText => false,
+            Self::Redirect(_)
+            | Self::TooLarge { .. }
+            | Self::TooManyPages { .. }
+            | Self::NotText => false,
         }
     }
 }

@@ -17,11 +17,12 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether a list of tools may be fetched. Another host is the operator's word, and `https`.
+    /// Whether a list of tools may be fetched: from the source's own origin, or by `https` from a
+    /// host that the operator named.
     fn may_fetch(self, list: &Url) -> bool {
-        let (own, host) = (self.url.host_str(), list.host_str());
-        let named = host.is_some_and(|host| self.lists_from.iter().any(|named| **named == *host));
-        own == host || named && list.scheme() == "https"
+        let named = |host: &str| self.lists_from.iter().any(|named| **named == *host);
+        let is_named = list.scheme() == "https" && list.host_str().is_some_and(named);
+        self.url.origin() == list.origin() || is_named
     }
 }
 
@@ -41,7 +42,7 @@ pub async fn fetch_documents(
         url,
         lists_from: &[],
     };
-    let followed = follow(&fetcher, place, first, report).await?;
+    let followed = follow(&fetcher, place, (first, &[]), report).await?;
     Ok(followed.documents)
 }
 
@@ -60,6 +61,8 @@ async fn fetch_one(fetcher: &Fetcher, url: &Url) -> Result<(Document, Seen), Fet
 struct Followed {
     documents: Vec<Document>,
     further: Vec<SeenDocument>,
+    /// Whether a list of tools could not be fetched that has never been seen.
+    lacks_a_list: bool,
 }
 
 impl Followed {
@@ -95,11 +98,12 @@ async fn are_as_seen(fetcher: &Fetcher, further: &[SeenDocument]) -> Result<bool
     Ok(true)
 }
 
-/// The first document, the pages behind it, and lists of tools on the same server.
+/// The first document, the pages behind it, and the lists of tools that may be fetched. A list that
+/// was there before and is not now fails the whole, so that its tools stay as they are.
 async fn follow(
     fetcher: &Fetcher,
     place: Place<'_>,
-    first: Document,
+    (first, known): (Document, &[SeenDocument]),
     report: &(dyn Fn(String) + Send + Sync),
 ) -> Result<Followed, FetchError> {
     let bytes_max = ReadLimits::default().bytes_max;
@@ -107,12 +111,15 @@ async fn follow(
     let mut followed = Followed {
         documents: vec![first],
         further: Vec::new(),
+        lacks_a_list: false,
     };
     let mut bytes = 0;
-    while followed.documents.len() < PAGES_MAX
-        && let Some(last) = followed.documents.last()
+    while let Some(last) = followed.documents.last()
         && let Some(cursor) = import::next_cursor(&last.text)
     {
+        if PAGES_MAX <= followed.documents.len() {
+            return Err(FetchError::TooManyPages { max: PAGES_MAX });
+        }
         bytes += last.text.len() as u64;
         if bytes_max < bytes {
             return Err(FetchError::TooLarge { max: bytes_max });
@@ -131,7 +138,11 @@ async fn follow(
         };
         match fetch_one(fetcher, &list).await {
             Ok((document, seen)) => followed.add(document, seen),
-            Err(error) => report(format!("`{list}` was not fetched: {error}")),
+            Err(error) if known.iter().any(|seen| seen.url == list.as_str()) => return Err(error),
+            Err(error) => {
+                followed.lacks_a_list = true;
+                report(format!("`{list}` was not fetched: {error}"));
+            }
         }
     }
     Ok(followed)
@@ -173,8 +184,13 @@ pub(super) async fn fetch_source(
         }
     };
     let told = |why: String| tracing::warn!(url = %url, why, "left out a list of tools");
-    let followed = follow(fetcher, place, first, &told).await?;
+    let known = seen.map_or(&[][..], |seen| &seen.further);
+    let followed = follow(fetcher, place, (first, known), &told).await?;
     next.further = followed.further;
+    if followed.lacks_a_list {
+        // The next round must not take the unchanged first document for the whole.
+        (next.etag, next.last_modified) = (None, None);
+    }
     Ok(Some((followed.documents, next)))
 }
 
@@ -196,6 +212,7 @@ mod tests {
         };
         for (list, allowed) in [
             ("http://127.0.0.1:80/tools.json", true),
+            ("http://127.0.0.1:81/tools.json", false),
             ("https://lists.example/tools.json", true),
             ("http://lists.example/tools.json", false),
             ("https://other.example/tools.json", false),

@@ -119,8 +119,9 @@ impl Reader<'_> {
         source: &Source,
         seen: Option<&Seen>,
     ) -> Result<Reading, ReadSourceError> {
-        let mark = format!("{} {} ", source.policy, self.policies);
-        // What was judged by other policies is read and judged again, changed or not.
+        let lists_from = source.lists_from.join(",");
+        let mark = format!("{} {} {lists_from} ", source.policy, self.policies);
+        // What was read or judged by other settings is read and judged again, changed or not.
         let seen = seen.filter(|seen| seen.digest.starts_with(&mark));
         let (documents, mut next) = match &source.origin {
             Origin::Url(url) => {
