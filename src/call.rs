@@ -193,7 +193,7 @@ impl Caller {
         let key = handle.key(&tenant.id);
         let running = self.spent.start(key, run_id, tool.clone());
         let result = lease.call(&tool.tool, arguments, &caller).await;
-        running.end(result.as_ref().map_or(Ending::Unknown, ended));
+        running.end(ended(&result));
         Ok(self.outcome(tenant, Some(run_id), tool.clone(), result.map_err(failed)?))
     }
 
@@ -291,8 +291,8 @@ impl Caller {
         self.kept.page(&tenant.id, run_id, page)
     }
 
-    /// Lets go of whole results and spent handles that have had their time, and of sessions that have ended. Called
-    /// by the sweeper.
+    /// Lets go of whole results and spent handles that have had their time, and of sessions that
+    /// have ended. Called by the sweeper.
     pub fn sweep(&self) {
         self.kept.sweep();
         self.spent.sweep();
@@ -357,11 +357,13 @@ impl Caller {
     }
 }
 
-/// How a run ended that was answered.
-fn ended(result: &Map<String, Value>) -> Ending {
-    match result.get("isError") {
-        Some(Value::Bool(true)) => Ending::ToolFailed,
-        _ => Ending::Answered,
+/// How a run ended.
+fn ended(result: &Result<Map<String, Value>, UpstreamError>) -> Ending {
+    match result {
+        Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => Ending::ToolFailed,
+        Ok(_) => Ending::Answered,
+        Err(error) if error.sent() => Ending::Unknown,
+        Err(_) => Ending::NotSent,
     }
 }
 

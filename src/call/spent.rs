@@ -24,6 +24,8 @@ pub enum Ending {
     Answered,
     /// The tool answered that it failed.
     ToolFailed,
+    /// It was not sent after all.
+    NotSent,
     /// No answer came: it may have taken effect or not.
     Unknown,
 }

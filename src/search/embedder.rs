@@ -83,10 +83,12 @@ impl Embedder {
             let loading: Vec<_> = (0..workers)
                 .map(|_| scope.spawn(|| load_and_probe(files)))
                 .collect();
-            loading
-                .into_iter()
-                .flat_map(std::thread::ScopedJoinHandle::join)
-                .collect()
+            let loaded = loading.into_iter().map(|thread| {
+                // Fewer workers than asked for, or none, would be no answer to a broken library.
+                let model = thread.join();
+                model.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            loaded.collect()
         });
         let loaded = loaded.into_iter().collect::<Result<Vec<_>, _>>()?;
         let dimensions = loaded.first().map_or(0, |(_, dimensions)| *dimensions);

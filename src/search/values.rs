@@ -7,8 +7,8 @@ const PATH_BYTES_MIN: usize = 3;
 /// What stands behind the last dot of a file name, at most.
 const EXTENSION_BYTES_MAX: usize = 5;
 
-/// The text without values. Quoted ones go; a path or an address leaves the word for what it is,
-/// since a wish is about a file or a page whatever its name. A text that is nearly all values
+/// The text without values. Quoted ones go; a path leaves the kind of its file and an address its
+/// host, since a wish is about such a file or such a service whatever comes behind. A text that is nearly all values
 /// stays as it is.
 pub(super) fn leave_out(text: &str) -> String {
     named(&without_quoted(text))
@@ -31,11 +31,13 @@ fn named(text: &str) -> String {
     words.join(" ")
 }
 
-/// What a value is, if it is one: of a path its extension, which says what kind of file it is.
+/// What a value is, if it is one: of a path its extension, which says what kind of file it is, and
+/// of an address its host, which may be that of a service.
 fn kind(value: &str) -> Option<&str> {
     if let Some((scheme, rest)) = value.split_once("://") {
         let is_scheme = !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric());
-        return (is_scheme && !rest.is_empty()).then_some("URL");
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        return (is_scheme && !host.is_empty()).then_some(host);
     }
     let rooted = ["/", "~/", "./", "../"]
         .iter()
@@ -117,12 +119,15 @@ mod tests {
     fn paths_and_addresses_leave_what_they_are() {
         for (text, plain) in [
             (
-                "save it at /root/a b/report.md.",
+                "save it at /data/a b/report.md.",
                 "save it at folder b/report.md.",
             ),
             ("read ~/notes/list.csv, then stop", "read csv, then stop"),
             ("what is in /var/log?", "what is in folder?"),
-            ("open https://example.com/a?b=c now", "open URL now"),
+            (
+                "list issues of https://github.com/a/b?c=d now",
+                "list issues of github.com now",
+            ),
             ("either/or, 1/2 and / alone", "either/or, 1/2 and / alone"),
             ("call a::b or x://", "call a::b or x://"),
         ] {

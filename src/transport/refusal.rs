@@ -344,6 +344,10 @@ fn stderr_text(error: &UpstreamError) -> String {
 fn already_ran(tool: &ToolId, ending: Ending, ago: Duration) -> String {
     let ran = format!("This token already ran `{tool}`, {} s ago", ago.as_secs());
     match ending {
+        Ending::NotSent => format!(
+            "This token was spent on `{tool}`, {} s ago, and nothing was sent. Call search_tools again.",
+            ago.as_secs()
+        ),
         Ending::Running => format!("{ran}, and it is still running: wait for that answer."),
         Ending::Answered => format!(
             "{ran}, and the tool answered; the result is not repeated. Call search_tools again \

@@ -173,6 +173,22 @@ impl Program {
         self.log.lock().unwrap().clone()
     }
 
+    /// The outcomes in the audit, once there are so many lines of it.
+    pub(crate) fn audited(&self, lines: usize) -> Vec<String> {
+        let start = Instant::now();
+        while self.log().matches(" audit: ").count() < lines {
+            assert!(start.elapsed() < Duration::from_secs(20), "{}", self.log());
+            pause();
+        }
+        let outcome = |line: &str| {
+            let (_, behind) = line.split_once("outcome=\"")?;
+            Some(behind.split('"').next()?.to_owned())
+        };
+        let log = self.log();
+        let audit = log.lines().filter(|line| line.contains(" audit: "));
+        audit.map(|line| outcome(line).unwrap()).collect()
+    }
+
     /// Waits until `/readyz` says yes.
     pub(crate) async fn ready(&self) {
         let start = Instant::now();

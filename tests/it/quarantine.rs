@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{Folder, Program, http, pause};
+use crate::program::{Folder, Program, has_model, http, pause};
 
 /// A catalog file of servers with one tool each, all of one generation.
 fn write_generation(path: &Path, servers: usize, generation: usize) {
@@ -170,6 +170,38 @@ async fn searches_see_one_generation_while_the_catalog_is_replaced_20_times() {
         "Polish a zebra statue, generation 20."
     );
     assert!(20 < searches.load(Ordering::SeqCst));
+}
+
+/// How many tools the model has made a vector of.
+async fn embedded(program: &Program) -> usize {
+    let page = http().get(format!("{}/metrics", program.admin));
+    let page = page.send().await.unwrap().text().await.unwrap();
+    let count = page
+        .lines()
+        .find_map(|line| line.strip_prefix("toolcrib_embedded_tools_total "));
+    count.map_or(0, |count| count.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_tool_that_changed_is_embedded_again() {
+    if !has_model("only_the_tool_that_changed_is_embedded_again") {
+        return;
+    }
+    let (folder, path) = folder("trust");
+    // Marked, so that no other run has left these vectors behind.
+    write_generation(&path, 30, usize::try_from(std::process::id()).unwrap());
+    run(&folder, &["catalog", "refresh"], 0);
+    let program = Program::start(&folder, &[("TOOLCRIB_MODEL__ENABLED", "true")]);
+    program.ready().await;
+    let before = embedded(&program).await;
+    let text = std::fs::read_to_string(&path).unwrap();
+    let changed = text.replacen("Polish a zebra statue", "Polish one zebra statue", 1);
+    assert_ne!(text, changed);
+    std::fs::write(&path, changed).unwrap();
+    assert_eq!(refresh(&program).await["published"], true);
+    assert_eq!(embedded(&program).await, before + 1);
+    assert_eq!(refresh(&program).await["published"], false);
+    assert_eq!(embedded(&program).await, before + 1);
 }
 
 fn tools_in_list(folder: &Folder) -> usize {
