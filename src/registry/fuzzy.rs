@@ -8,6 +8,8 @@ mod word;
 
 use std::cmp::Ordering;
 
+use rayon::prelude::{IndexedParallelIterator, ParallelIterator, ParallelSlice, ParallelSliceMut};
+
 use crate::registry::fuzzy::word::Word;
 use crate::registry::metadata::ToolMetadata;
 
@@ -32,6 +34,11 @@ const LIKENESS: f32 = 0.45;
 /// Words of a query that count; more are left out.
 const WORDS_MAX: usize = 32;
 
+/// From how many pairs of word and tool on several threads share them.
+const PARALLEL_FROM: usize = 10_000;
+/// Tools that one thread takes at a time.
+const PART: usize = 256;
+
 /// English words that tell nothing in a query with others.
 const FILLERS: [&str; 34] = [
     "a", "all", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "how", "i", "in",
@@ -52,18 +59,15 @@ pub struct Scored {
 pub fn rank(query: &str, tools: &[&ToolMetadata]) -> Vec<Scored> {
     let folded = query.to_lowercase();
     let words: Vec<Word<'_>> = telling(&folded).into_iter().map(Word::new).collect();
+    let reached = reached(&words, tools);
     let mut scores = vec![0.0_f32; tools.len()];
     let mut total = 0.0;
-    let mut reached = vec![0.0_f32; tools.len()];
-    for word in &words {
-        let mut literal = 0_usize;
-        for (tool, worth) in tools.iter().zip(&mut reached) {
-            *worth = word.worth(tool.sought());
-            literal += usize::from(DESCRIPTION_CONTAINS <= *worth);
-        }
-        let weight = rarity(literal, tools.len());
+    for at in 0..words.len() {
+        let of_word = || reached.iter().skip(at).step_by(words.len());
+        let literal = of_word().filter(|worth| DESCRIPTION_CONTAINS <= **worth);
+        let weight = rarity(literal.count(), tools.len());
         total += weight;
-        for (score, worth) in scores.iter_mut().zip(&reached) {
+        for (score, worth) in scores.iter_mut().zip(of_word()) {
             *score += weight * worth;
         }
     }
@@ -92,6 +96,30 @@ pub fn rank(query: &str, tools: &[&ToolMetadata]) -> Vec<Scored> {
         best.then_with(|| name(a).cmp(&name(b)))
     });
     ranked
+}
+
+/// What each word is worth in each tool, tool by tool.
+fn reached(words: &[Word<'_>], tools: &[&ToolMetadata]) -> Vec<f32> {
+    let mut reached = vec![0.0_f32; words.len() * tools.len()];
+    let fill = |(tools, reached): (&[&ToolMetadata], &mut [f32])| {
+        for (tool, reached) in tools.iter().zip(reached.chunks_mut(words.len())) {
+            for (word, worth) in words.iter().zip(reached) {
+                *worth = word.worth(tool.sought());
+            }
+        }
+    };
+    if words.is_empty() {
+        return reached;
+    }
+    if reached.len() < PARALLEL_FROM {
+        fill((tools, &mut reached));
+    } else {
+        let parts = tools
+            .par_chunks(PART)
+            .zip(reached.par_chunks_mut(PART * words.len()));
+        parts.for_each(fill);
+    }
+    reached
 }
 
 /// The words of a folded query, each once. Those that only hold a sentence together are left out,

@@ -49,44 +49,63 @@ impl Codes {
     ) -> Vec<Slot> {
         let query = signs(query.as_slice(), self.words);
         let mut differing = vec![0_u16; self.bits.len() / self.words.max(1)];
-        let arch = Arch::new();
-        let compare = |bits: &[u64], differing: &mut [u16]| {
-            arch.dispatch(Compare {
+        let may = |at: usize| allowed.is_none_or(|bits| scope::has(bits, Slot::new(at)));
+        let compare = |part: usize, differing: &mut [u16]| {
+            let start = part * PART;
+            let bits = self.bits.get(start * self.words..).unwrap_or_default();
+            Arch::new().dispatch(Compare {
                 bits,
                 query: &query,
                 differing,
             });
-        };
-        if differing.len() < PARALLEL_FROM {
-            compare(&self.bits, &mut differing);
-        } else {
-            // Each slot's count is its own: the order of threads changes nothing.
-            let bits = self.bits.par_chunks(PART * self.words);
-            bits.zip(differing.par_chunks_mut(PART))
-                .for_each(|(bits, differing)| compare(bits, differing));
-        }
-        let may = |at: usize| allowed.is_none_or(|bits| scope::has(bits, Slot::new(at)));
-        let mut counts = vec![0_usize; self.words * WORD + 1];
-        for (at, differing) in differing.iter().enumerate() {
-            if may(at) {
-                counts[usize::from(*differing)] += 1;
+            // How many allowed codes differ in so many bits.
+            let mut counts = vec![0_usize; self.words * WORD + 1];
+            for (at, differing) in (start..).zip(differing) {
+                counts[usize::from(*differing)] += usize::from(may(at));
             }
+            counts
+        };
+        let pick = |part: usize, differing: &[u16], limit: usize| -> Vec<Slot> {
+            let near = (part * PART..).zip(differing);
+            near.filter(|(at, differing)| usize::from(**differing) <= limit && may(*at))
+                .map(|(at, _)| Slot::new(at))
+                .collect()
+        };
+        // Each slot's count is its own and sums have no order: threads change nothing.
+        if differing.len() < PARALLEL_FROM {
+            let parts = differing.chunks_mut(PART).enumerate();
+            let counts = parts.map(|(part, differing)| compare(part, differing));
+            let limit = limit(&counts.reduce(add).unwrap_or_default(), most);
+            let parts = differing.chunks(PART).enumerate();
+            return parts
+                .flat_map(|(part, differing)| pick(part, differing, limit))
+                .collect();
         }
-        let mut total = 0;
-        let limit = counts
-            .iter()
-            .position(|count| {
-                total += count;
-                most <= total
-            })
-            .unwrap_or(counts.len());
-        differing
-            .iter()
-            .enumerate()
-            .filter(|(at, differing)| usize::from(**differing) <= limit && may(*at))
-            .map(|(at, _)| Slot::new(at))
+        let parts = differing.par_chunks_mut(PART).enumerate();
+        let counts = parts.map(|(part, differing)| compare(part, differing));
+        let limit = limit(&counts.reduce_with(add).unwrap_or_default(), most);
+        let parts = differing.par_chunks(PART).enumerate();
+        parts
+            .flat_map_iter(|(part, differing)| pick(part, differing, limit))
             .collect()
     }
+}
+
+fn add(mut sums: Vec<usize>, more: Vec<usize>) -> Vec<usize> {
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
+    sums
+}
+
+/// The number of differing bits within which at least `most` codes are.
+fn limit(counts: &[usize], most: usize) -> usize {
+    let mut total = 0;
+    let within = counts.iter().position(|count| {
+        total += count;
+        most <= total
+    });
+    within.unwrap_or(counts.len())
 }
 
 /// The signs of a vector, one bit each.

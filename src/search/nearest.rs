@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::LazyLock;
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::{ParallelIterator, ParallelSlice};
 
 use crate::domain::{Embedding, Slot};
 use crate::search::codes::Codes;
@@ -17,6 +18,10 @@ use crate::search::scope::Allowed;
 const SCAN_ONE_IN: usize = 4;
 /// The codes put forward at least one tool in this many.
 const SHORTLIST_ONE_IN: usize = 200;
+/// From how many slots on a shortlist is gone through by several threads, each of which takes
+/// [`PART`] at a time.
+const PARALLEL_FROM: usize = 2_048;
+const PART: usize = 512;
 /// Numbers that are multiplied side by side; the compiler turns each group into SIMD.
 const LANES: usize = 32;
 
@@ -153,7 +158,17 @@ impl Nearest {
             Engine::Codes(codes) => {
                 let shortlist = shortlist(self.matrix.len(), ranking);
                 let slots = codes.shortlist(query, shortlist, bits);
-                self.scan(query, slots.into_iter(), ranking.pool)
+                if slots.len() < PARALLEL_FROM {
+                    return self.scan(query, slots.into_iter(), ranking.pool);
+                }
+                // The best of each part, then of those: the order is total, whoever counts.
+                let parts = slots.par_chunks(PART);
+                let mut found: Vec<Near> = parts
+                    .flat_map_iter(|part| self.scan(query, part.iter().copied(), ranking.pool))
+                    .collect();
+                found.sort_unstable_by(|a, b| a.order(*b));
+                found.truncate(ranking.pool);
+                found
             }
             Engine::Scan => {
                 let slots = (0..self.matrix.len()).map(Slot::new);

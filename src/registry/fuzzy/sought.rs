@@ -4,7 +4,7 @@ use crate::domain::Tool;
 use crate::registry::fuzzy::{KEYWORD, NAME};
 
 /// Bits of a set of pairs of bytes.
-const PAIR_BITS: usize = 256;
+const PAIR_BITS: usize = 1 << 10;
 
 /// Folded texts of one tool, with what tells at a glance that a word is not in them.
 #[derive(Clone, Debug)]
@@ -130,27 +130,41 @@ pub(super) fn phrase(text: &str) -> String {
 }
 
 /// A set of pairs of neighbouring bytes; it may hold more than was added, never less.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pairs([u64; PAIR_BITS / 64]);
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self([0; PAIR_BITS / 64])
+    }
+}
 
 impl Pairs {
     /// Adds all pairs of a text.
     pub(super) fn add(&mut self, text: &str) {
-        for pair in text.as_bytes().windows(2) {
-            if let [first, second] = *pair {
-                let at = usize::from(first.wrapping_mul(31) ^ second.wrapping_mul(17));
-                if let Some(bits) = self.0.get_mut(at / 64) {
-                    *bits |= 1 << (at % 64);
-                }
+        for pair in pairs(text) {
+            if let Some(bits) = self.0.get_mut(usize::from(pair / 64)) {
+                *bits |= 1 << (pair % 64);
             }
         }
     }
 
-    /// Whether a text with these pairs may hold one with those.
-    pub(super) fn may_hold(&self, others: &Self) -> bool {
-        let mut both = self.0.iter().zip(&others.0);
-        both.all(|(own, other)| other & !own == 0)
+    /// Whether a text with these pairs may hold one with those. Most do not, and the first pair
+    /// that is looked for tells.
+    pub(super) fn may_hold(&self, others: &[u16]) -> bool {
+        others.iter().all(|pair| {
+            let bits = self.0.get(usize::from(pair / 64));
+            bits.is_some_and(|bits| bits >> (pair % 64) & 1 == 1)
+        })
     }
+}
+
+/// The pairs of a text: five bits of each byte, so that those of letters are told apart.
+pub(super) fn pairs(text: &str) -> impl Iterator<Item = u16> {
+    text.as_bytes().windows(2).map(|pair| match *pair {
+        [first, second] => u16::from(first & 31) << 5 | u16::from(second & 31),
+        _ => 0,
+    })
 }
 
 #[cfg(test)]

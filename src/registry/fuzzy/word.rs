@@ -2,7 +2,7 @@
 
 use memchr::memmem::Finder;
 
-use crate::registry::fuzzy::sought::{Letters, Like, Pairs, Sought};
+use crate::registry::fuzzy::sought::{Letters, Like, Sought, pairs};
 use crate::registry::fuzzy::{
     DESCRIPTION_CONTAINS, DESCRIPTION_WORD, KEYWORD, KEYWORD_CONTAINS, LIKENESS, NAME,
     NAME_CONTAINS, NAME_PREFIX,
@@ -16,7 +16,7 @@ const BITS: usize = 64;
 pub(super) struct Word<'a> {
     text: &'a str,
     finder: Finder<'a>,
-    pairs: Pairs,
+    pairs: Box<[u16]>,
     letters: Letters,
     /// One byte a letter, so that lengths are those of the distance.
     is_plain: bool,
@@ -26,13 +26,11 @@ pub(super) struct Word<'a> {
 impl<'a> Word<'a> {
     /// A word in lower case.
     pub(super) fn new(text: &'a str) -> Self {
-        let mut pairs = Pairs::default();
-        pairs.add(text);
         let distance = Distance::from(text);
         Self {
             text,
             finder: Finder::new(text),
-            pairs,
+            pairs: pairs(text).collect(),
             letters: Letters::of(text),
             is_plain: text.is_ascii(),
             distance,
@@ -55,23 +53,25 @@ impl<'a> Word<'a> {
         if 0.0 < best {
             return best;
         }
-        let mut likes = tool.likes.iter();
-        let name = likes
-            .next()
-            .map_or(0.0, |like| self.likeness(&tool.name, like));
-        let like = likes.fold(name, |most, like| {
-            most.max(self.likeness(&tool.phrase, like))
-        });
-        LIKENESS * like
+        let mut most = 0.0_f32;
+        for (at, like) in tool.likes.iter().enumerate() {
+            let text = if at == 0 { &tool.name } else { &tool.phrase };
+            most = most.max(self.likeness(text, like, most));
+        }
+        LIKENESS * most
     }
 
-    /// Likeness to a part of a text. Most are told apart without looking at them.
-    fn likeness(&self, text: &str, like: &Like) -> f32 {
+    /// Likeness to a part of a text, where it can be over what was found already. Most are told
+    /// apart without looking at them.
+    fn likeness(&self, text: &str, like: &Like, found: f32) -> f32 {
         let (own, other) = (self.text.len(), like.length);
         let (short, long) = (own.min(other), own.max(other));
-        // At least the difference of the lengths has to be edited, and each letter that is missing.
-        let edits = self.letters.missing_in(like.letters).max(long - short);
-        if self.is_plain && like.is_plain && long < 2 * edits {
+        // At least the difference of the lengths has to be edited, and each letter that the other
+        // has not.
+        let missing = self.letters.missing_in(like.letters);
+        let missing = missing.max(like.letters.missing_in(self.letters));
+        let edits = missing.max(long - short);
+        if self.is_plain && like.is_plain && share(edits, long) <= found {
             return 0.0;
         }
         let part = text.get(like.at..like.at + like.length).unwrap_or_default();
