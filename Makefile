@@ -86,15 +86,18 @@ eval: build models ## Measures search quality on the labelled queries of LABELLE
 	$(TOOLCRIB) eval --all $(LABELLED) --catalog $(LABELLED_CATALOG) --baselines --gate docs/eval-gate.json
 
 figures: build models ## Prints the figures of the README: start, memory, one search.
-	python3 benches/figures.py $(TOOLCRIB) $${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models
+	python3 benches/figures.py $(TOOLCRIB) "$(MODELS)"
+
+MODELS := $${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models
 
 bench: models ## Runs the benchmarks.
-	cargo bench --locked
+	TOOLCRIB_BENCH_MODEL="$(MODELS)/minilm-int8" \
+	TOOLCRIB_BENCH_RUNTIME="$$(ls -d "$(MODELS)"/runtime-*/*onnxruntime* | head -1)" cargo bench --locked
 
 CATALOGS ?= ../shared/catalogs
 
 bench-refresh: build models ## Measures what a refresh costs, on the largest catalog of CATALOGS.
-	python3 benches/refresh.py $(TOOLCRIB) "$${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models" $(CATALOGS)/merged/extended.jsonl
+	python3 benches/refresh.py $(TOOLCRIB) "$(MODELS)" $(CATALOGS)/merged/extended.jsonl
 
 PEERS := target/peers
 
@@ -104,7 +107,7 @@ bench-peers: build models ## Measures quality and speed beside fastmcp and ratel
 	test -x $(PEERS)/venv/bin/python || python3 -m venv $(PEERS)/venv
 	$(PEERS)/venv/bin/pip install --quiet --disable-pip-version-check --requirement benches/peers/requirements.txt
 	mkdir -p $(PEERS)/home
-	ln -sfn "$${TOOLCRIB_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/toolcrib}/models" $(PEERS)/home/models
+	ln -sfn "$(MODELS)" $(PEERS)/home/models
 	@echo "== the same catalogs and queries for all (half an hour; the first time an hour, for embedding)"
 	$(PEERS)/venv/bin/python benches/peers/bench.py $(TOOLCRIB) $(PEERS)/home $(LABELLED) $(CATALOGS) --json $(PEERS)/results.json $(PEERS_ARGS)
 

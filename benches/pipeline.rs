@@ -7,7 +7,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot be set up may stop")]
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use criterion::Criterion;
@@ -20,12 +22,9 @@ use toolcrib::domain::{
     Catalog, Definition, Input, Query, ReadSettingError, RunId, Server, SettingName, Settings,
     Tenant, TenantId, Tool,
 };
-use toolcrib::eval::{LabelledSet, ToolSource};
 use toolcrib::handles::Handles;
-use toolcrib::search::{Embedder, Index, ModelFiles, Pooling, Ranking, Searcher, VectorCache};
+use toolcrib::search::{Embedder, Index, Ranking, Searcher, VectorCache};
 
-/// Tools of the made-up catalog.
-const TOOLS: usize = 3_461;
 /// Queries that are asked in turn.
 const QUERIES: [&str; 5] = [
     "post a message to a Slack channel",
@@ -39,8 +38,8 @@ fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     mint_and_take(&mut criterion);
-    let catalog = catalog();
-    let embedder = embedder();
+    let catalog = common::catalog();
+    let embedder = common::model_files().map(|files| Embedder::load(&files, 1).unwrap());
     let index = build(&runtime, catalog, embedder.as_ref());
     let handles = Arc::new(Handles::new(usize::MAX));
     let searcher = Searcher::new(
@@ -106,57 +105,6 @@ fn mint_and_take(criterion: &mut Criterion) {
             handles.take(&tenant.id, &handle).unwrap()
         });
     });
-}
-
-fn catalog() -> Arc<Catalog> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    let file = shared.join("catalogs/merged/catalog.jsonl");
-    let queries = shared.join("eval/catalog150.queries.jsonl");
-    if file.exists() {
-        let set = LabelledSet::read(&ToolSource::Catalog(file), &queries);
-        return set.unwrap().catalog;
-    }
-    let verbs = [
-        "create", "list", "delete", "search", "update", "send", "read",
-    ];
-    let nouns = [
-        "issue", "message", "file", "table", "page", "event", "image",
-    ];
-    let tool = |n: usize| {
-        let (verb, noun) = (verbs[n % 7], nouns[n / 7 % 7]);
-        Tool::new(Definition::new(
-            format!("{verb}_{noun}_{n}").parse().unwrap(),
-            format!("Can {verb} the {noun} of project {n}"),
-            Input::from_arguments(vec![]),
-        ))
-    };
-    let servers = (0..TOOLS).step_by(10).map(|first| {
-        let tools = (first..TOOLS.min(first + 10)).map(tool).collect();
-        Arc::new(Server::new(
-            format!("server-{first}").parse().unwrap(),
-            tools,
-        ))
-    });
-    Arc::new(Catalog::new(servers).unwrap())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a bench has no configuration")]
-fn embedder() -> Option<Embedder> {
-    let folder = PathBuf::from(std::env::var("TOOLCRIB_BENCH_MODEL").ok()?);
-    let files = ModelFiles {
-        id: "bench".into(),
-        runtime: std::env::var("TOOLCRIB_BENCH_RUNTIME").ok()?.into(),
-        onnx: folder.join("model.onnx"),
-        tokenizer: folder.join("tokenizer.json"),
-        config: folder.join("config.json"),
-        tokenizer_config: folder.join("tokenizer_config.json"),
-        special_tokens_map: folder.join("special_tokens_map.json"),
-        pooling: Pooling::Mean,
-        query_prefix: String::new(),
-        passage_prefix: String::new(),
-        tokens_max: 256,
-    };
-    Some(Embedder::load(&files, 1).unwrap())
 }
 
 fn build(runtime: &Runtime, catalog: Arc<Catalog>, embedder: Option<&Embedder>) -> Index {

@@ -37,6 +37,7 @@ mod fields;
 mod find;
 mod baseline;
 mod scale;
+mod throughput;
 #[cfg(test)]
 mod sample;
 
@@ -70,6 +71,7 @@ pub use self::model::{LoadModelError, ModelFiles, Pooling, RunModelError};
 pub use self::ranking::{PICKS_MAX, Ranking, VECTOR_SHARE};
 pub use self::scale::{Scale, Way, measure};
 pub use self::shelf::Shelf;
+pub use self::throughput::{MeasureEmbeddingError, Throughput, measure_embedding};
 pub use self::vectors::{UseCacheError, VectorCache};
 
 /// Why a search gave no tools.
@@ -265,15 +267,13 @@ impl Searcher {
             (Some(second), Some(side)) if reading.foreign => (second, side),
             _ => (main, index.vectors.as_ref().ok_or(Degraded::IndexBuilding)?),
         };
-        let mut texts = vec![reading.text.as_str()];
-        texts.extend(reading.clauses.iter().map(String::as_str));
-        match embedder.embed_queries(&texts).await {
-            Ok(mut vectors) => {
-                let clauses = vectors.split_off(1.min(vectors.len()));
-                let whole = vectors.pop().ok_or(Degraded::ModelFailed)?;
+        let vectors = embedder.embed_query_parts(&reading.text, &reading.clauses);
+        match vectors.await {
+            Ok(vectors) => {
+                let (whole, clauses) = vectors.split_first().ok_or(Degraded::ModelFailed)?;
                 Ok(Meaning {
-                    whole,
-                    clauses,
+                    whole: whole.clone(),
+                    clauses: clauses.to_vec(),
                     side,
                 })
             }

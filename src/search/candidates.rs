@@ -9,8 +9,12 @@ use crate::search::reading::Reading;
 use crate::search::scope::Allowed;
 
 /// What the best clause counts in the semantic score of a query of several. `docs/ranking.md`
-/// has the figures: .2 to .4 gain about the same.
-const CLAUSE_SHARE: f32 = 0.3;
+/// has the figures: .3 to .5 gain about the same.
+const CLAUSE_SHARE: f32 = 0.4;
+/// What a term counts in a description or an argument's name, against one in the tool's name.
+const TEXT_WORTH: f32 = 0.85;
+/// The same for what is said about an argument.
+const ARGUMENT_TEXT_WORTH: f32 = 0.5;
 /// Terms of a query that synonyms are weighed against; a request has ten.
 const TERMS_MAX: usize = 64;
 
@@ -181,8 +185,8 @@ fn place(posting: Posting) -> f32 {
     if fields.has(Fields::NAME) || fields.has(Fields::SERVER) {
         1.0
     } else if fields.has(Fields::TEXT) || fields.has(Fields::ARGUMENTS) {
-        posting.weight.min(1.0)
+        TEXT_WORTH * posting.weight.min(1.0)
     } else {
-        0.3
+        ARGUMENT_TEXT_WORTH
     }
 }

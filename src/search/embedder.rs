@@ -1,9 +1,11 @@
 //! The model behind queues: each worker thread owns one copy, queries go first.
 //!
 //! Queries run one text at a time: short texts gain nothing from sharing a run, and those of
-//! different length lose by padding (2.0 ms a text alone, 2.4 ms in unsorted runs of eight).
+//! different length lose by padding (2.0 ms a text alone, 2.4 ms in unsorted runs of eight). The
+//! clauses of a query come out of the same run.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +15,8 @@ use crate::domain::Embedding;
 use crate::search::lexicon::Lexicon;
 use crate::search::model::{BATCH_MAX, LoadModelError, Model, ModelFiles, RunModelError};
 
-/// Queries and parts of queries that may wait for the model. At 1 to 3 ms each, on two workers, the
-/// last waits half a second.
+/// Queries that may wait for the model. At 1 to 5 ms each, on two workers, the last waits half a
+/// second.
 const QUERY_QUEUE_MAX: usize = 384;
 /// Batches of catalog texts that may wait; their senders wait for room.
 const PASSAGE_QUEUE_MAX: usize = 4;
@@ -40,11 +42,20 @@ pub enum EmbedError {
     Run(#[source] Arc<RunModelError>),
 }
 
-/// A text's way through the model's thread.
+/// Texts of the catalog on their way through a model's thread.
 struct Job {
     texts: Vec<String>,
-    reply: oneshot::Sender<Result<Vec<Embedding>, EmbedError>>,
+    reply: Reply,
 }
+
+/// A query on its way, with its parts.
+struct Asked {
+    text: String,
+    parts: Vec<Range<usize>>,
+    reply: Reply,
+}
+
+type Reply = oneshot::Sender<Result<Vec<Embedding>, EmbedError>>;
 
 /// A loaded model that many may use at once. Clones share it.
 #[derive(Clone, Debug)]
@@ -59,19 +70,22 @@ struct Shared {
     passage_prefix: String,
     dimensions: usize,
     workers: usize,
-    queries: mpsc::Sender<Job>,
+    queries: mpsc::Sender<Asked>,
     passages: mpsc::Sender<Job>,
     cache: Mutex<Generations>,
     lexicon: Option<Arc<Lexicon>>,
     second: Option<Embedder>,
 }
 
+/// The vector of a query, then those of its parts.
+type Kept = Arc<[Embedding]>;
+
 /// Two generations of query vectors. When the young one is full it becomes the old one: a cheap
 /// stand-in for least recently used.
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<Box<str>, Embedding>,
-    old: HashMap<Box<str>, Embedding>,
+    young: HashMap<Box<str>, Kept>,
+    old: HashMap<Box<str>, Kept>,
 }
 
 impl Embedder {
@@ -174,59 +188,46 @@ impl Embedder {
 
     /// The vector of a query. Refuses rather than waits: search must answer in time.
     pub async fn embed_query(&self, text: &str) -> Result<Embedding, EmbedError> {
-        let vectors = self.embed_queries(&[text]).await?;
-        vectors.into_iter().next().ok_or(EmbedError::Stopped)
+        let vectors = self.embed_query_parts(text, &[]).await?;
+        vectors.first().cloned().ok_or(EmbedError::Stopped)
     }
 
-    /// The vectors of a query and its parts, embedded together.
-    pub async fn embed_queries(&self, texts: &[&str]) -> Result<Vec<Embedding>, EmbedError> {
-        let texts: Vec<String> = texts
-            .iter()
-            .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
-            .collect();
-        let mut known: Vec<Option<Embedding>> =
-            self.cache(|cache| texts.iter().map(|text| cache.find(text)).collect());
-        let missing: Vec<usize> = (0..texts.len()).filter(|at| known[*at].is_none()).collect();
-        if !missing.is_empty() {
-            let wanted = missing.iter().map(|at| texts[*at].as_str());
-            let fresh = self.ask(wanted).await?;
-            self.cache(|cache| {
-                for (at, vector) in missing.iter().zip(&fresh) {
-                    cache.keep(texts[*at].as_str().into(), vector.clone());
-                }
-            });
-            for (at, vector) in missing.into_iter().zip(fresh) {
-                known[at] = Some(vector);
-            }
+    /// The vector of a query, then those of its parts.
+    pub(super) async fn embed_query_parts(
+        &self,
+        text: &str,
+        parts: &[Range<usize>],
+    ) -> Result<Arc<[Embedding]>, EmbedError> {
+        let wanted = 1 + parts.len();
+        let known = self.cache(|cache| cache.find(text));
+        // The same text may have been asked for without parts.
+        if let Some(known) = known.filter(|known| known.len() == wanted) {
+            return Ok(known);
         }
-        known
-            .into_iter()
-            .map(|vector| vector.ok_or(EmbedError::Stopped))
-            .collect()
+        let vectors: Kept = self.ask(text, parts).await?.into();
+        self.cache(|cache| cache.keep(text.into(), vectors.clone()));
+        Ok(vectors)
     }
 
-    /// Each text is a job of its own: the workers share the parts of a long query.
-    async fn ask(&self, texts: impl Iterator<Item = &str>) -> Result<Vec<Embedding>, EmbedError> {
+    async fn ask(&self, text: &str, parts: &[Range<usize>]) -> Result<Vec<Embedding>, EmbedError> {
         let prefix = &self.shared.query_prefix;
-        let mut answers = Vec::new();
-        for text in texts {
-            let (reply, answer) = oneshot::channel();
-            let texts = vec![format!("{prefix}{text}")];
-            let sent = self.shared.queries.try_send(Job { texts, reply });
-            sent.map_err(|full| match full {
-                mpsc::error::TrySendError::Full(_) => EmbedError::Busy,
-                mpsc::error::TrySendError::Closed(_) => EmbedError::Stopped,
-            })?;
-            answers.push(answer);
-        }
+        let shifted = |part: &Range<usize>| part.start + prefix.len()..part.end + prefix.len();
+        let (reply, answer) = oneshot::channel();
+        let asked = Asked {
+            text: format!("{prefix}{text}"),
+            parts: parts.iter().map(shifted).collect(),
+            reply,
+        };
+        let sent = self.shared.queries.try_send(asked);
+        sent.map_err(|full| match full {
+            mpsc::error::TrySendError::Full(_) => EmbedError::Busy,
+            mpsc::error::TrySendError::Closed(_) => EmbedError::Stopped,
+        })?;
         // What is dropped here unanswered, since it came too late, is not worked for either.
-        tokio::time::timeout(QUERY_WAIT_MAX, futures::future::try_join_all(answers))
+        tokio::time::timeout(QUERY_WAIT_MAX, answer)
             .await
             .map_err(|_elapsed| EmbedError::Busy)?
             .map_err(|_closed| EmbedError::Stopped)?
-            .into_iter()
-            .map(|vectors| vectors?.pop().ok_or(EmbedError::Stopped))
-            .collect()
     }
 
     /// The vectors of catalog texts, in their order. Waits for its turn behind queries.
@@ -258,7 +259,7 @@ impl Embedder {
 }
 
 impl Generations {
-    fn find(&mut self, text: &str) -> Option<Embedding> {
+    fn find(&mut self, text: &str) -> Option<Kept> {
         if let Some(found) = self.young.get(text) {
             return Some(found.clone());
         }
@@ -267,11 +268,11 @@ impl Generations {
         Some(found)
     }
 
-    fn keep(&mut self, text: Box<str>, vector: Embedding) {
+    fn keep(&mut self, text: Box<str>, vectors: Kept) {
         if CACHED_MAX <= self.young.len() {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(text, vector);
+        self.young.insert(text, vectors);
     }
 }
 
@@ -292,13 +293,13 @@ fn load_and_probe(files: &ModelFiles) -> Result<(Model, usize), LoadModelError> 
 /// What the workers take from, one at a time.
 #[derive(Debug)]
 struct Jobs {
-    queries: mpsc::Receiver<Job>,
+    queries: mpsc::Receiver<Asked>,
     passages: mpsc::Receiver<Job>,
 }
 
 /// What a worker does next.
 enum Work {
-    Query(Job),
+    Query(Asked),
     Passages(Job),
 }
 
@@ -321,21 +322,21 @@ async fn work(mut model: Model, jobs: &tokio::sync::Mutex<Jobs>) {
         // Let go before the model runs, so that the next worker can take the next job.
         let next = jobs.lock().await.next().await;
         match next {
-            Some(Work::Query(job)) => run(&mut model, job, 1),
-            Some(Work::Passages(job)) => run(&mut model, job, BATCH_MAX),
+            Some(Work::Query(asked)) => {
+                answer(asked.reply, || model.embed_parts(&asked.text, &asked.parts));
+            }
+            Some(Work::Passages(job)) => answer(job.reply, || model.embed(&job.texts, BATCH_MAX)),
             None => return,
         }
     }
 }
 
-/// Embeds the texts of a job. Who gave up waiting is not worked for.
-fn run(model: &mut Model, job: Job, at_once: usize) {
-    if job.reply.is_closed() {
+/// Answers with what the model gives. Who gave up waiting is not worked for.
+fn answer(reply: Reply, embed: impl FnOnce() -> Result<Vec<Embedding>, RunModelError>) {
+    if reply.is_closed() {
         return;
     }
-    let vectors = model
-        .embed(&job.texts, at_once)
-        .map_err(|error| EmbedError::Run(Arc::new(error)));
+    let vectors = embed().map_err(|error| EmbedError::Run(Arc::new(error)));
     // A receiver that is gone has timed out meanwhile; there is nobody to tell.
-    let _ = job.reply.send(vectors);
+    let _ = reply.send(vectors);
 }

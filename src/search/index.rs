@@ -266,32 +266,35 @@ async fn embed_group(
     group: &[(Key, Vec<String>)],
     progress: &(dyn Fn(usize) + Send + Sync),
 ) -> Result<Vec<(Key, Embedding)>, EmbedError> {
-    let mut texts: Vec<(usize, &str)> = group
+    let mut texts: Vec<(&str, usize)> = group
         .iter()
         .enumerate()
-        .flat_map(|(at, (_, texts))| texts.iter().map(move |text| (at, text.as_str())))
+        .flat_map(|(at, (_, texts))| texts.iter().map(move |text| (text.as_str(), at)))
         .collect();
-    texts.sort_by_key(|(at, text)| (text.len(), *at));
-    let mut sums: Vec<Vec<f32>> = vec![vec![0.0; embedder.dimensions()]; group.len()];
-    let total = texts.len();
-    let mut done = 0;
-    let batches: Vec<Vec<String>> = texts
+    texts.sort_by_key(|(text, at)| (text.len(), *text, *at));
+    // A tool without arguments has one of its texts twice: it is embedded once.
+    let same: Vec<&[(&str, usize)]> = texts.chunk_by(|a, b| a.0 == b.0).collect();
+    let batches: Vec<Vec<String>> = same
         .chunks(BATCH_MAX)
-        .map(|batch| batch.iter().map(|(_, text)| (*text).to_owned()).collect())
+        .map(|batch| batch.iter().map(|same| same[0].0.to_owned()).collect())
         .collect();
     let mut vectors_made = stream::iter(batches)
         .map(|batch| embedder.embed_passages(batch))
         .buffered(embedder.workers());
-    let mut tools = texts.iter().map(|(at, _)| *at);
+    let mut sums: Vec<Vec<f32>> = vec![vec![0.0; embedder.dimensions()]; group.len()];
+    let mut done = 0;
+    let mut waiting = same.iter();
     while let Some(batch) = vectors_made.try_next().await? {
         done += batch.len();
-        // The batch leads: `zip` asks its left side first, and would lose a tool else.
-        for (vector, at) in batch.into_iter().zip(tools.by_ref()) {
-            for (sum, x) in sums[at].iter_mut().zip(vector.as_slice()) {
-                *sum += x;
+        // The batch leads: `zip` asks its left side first, and would lose a text else.
+        for (vector, same) in batch.into_iter().zip(waiting.by_ref()) {
+            for (_, at) in *same {
+                for (sum, x) in sums[*at].iter_mut().zip(vector.as_slice()) {
+                    *sum += x;
+                }
             }
         }
-        progress(done * group.len() / total.max(1));
+        progress(done * group.len() / same.len().max(1));
     }
     group
         .iter()

@@ -1,15 +1,25 @@
 //! The embedding model itself: fastembed on ONNX Runtime, from local files only.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use fastembed::{InitOptionsUserDefined, TextEmbedding, TokenizerFiles, UserDefinedEmbeddingModel};
+use fastembed::{
+    InitOptionsUserDefined, OutputKey, TextEmbedding, TokenizerFiles, UserDefinedEmbeddingModel,
+};
 use ort::environment::Environment;
 
 use crate::domain::{Embedding, EmbeddingError};
 
 /// Texts that go through the model at once. More gains nothing: `docs/ranking.md`.
 pub(super) const BATCH_MAX: usize = 8;
+
+/// Where a model has the vectors of its tokens.
+const TOKEN_VECTORS: &[OutputKey] = &[
+    OutputKey::OnlyOne,
+    OutputKey::ByName("last_hidden_state"),
+    OutputKey::ByName("token_embeddings"),
+];
 
 /// How the vectors of a text's tokens become one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -103,6 +113,12 @@ pub enum RunModelError {
     /// The model gave a vector without direction.
     #[error("model gave no usable vector")]
     Vector(#[from] EmbeddingError),
+    /// The text could not be cut into tokens.
+    #[error("tokenizer failed")]
+    Tokens(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The model gave no vector for each token.
+    #[error("model gives no vectors of tokens")]
+    NoTokenVectors,
     /// The model gave another number of vectors than texts.
     #[error("model gave {vectors} vectors for {texts} texts")]
     Count {
@@ -117,7 +133,10 @@ pub enum RunModelError {
 static ENVIRONMENT: Mutex<Option<Environment>> = Mutex::new(None);
 
 /// A loaded model. It takes `&mut self`: one owner.
-pub(super) struct Model(TextEmbedding);
+pub(super) struct Model {
+    model: TextEmbedding,
+    pooling: Pooling,
+}
 
 impl Model {
     /// Loads a model that computes on one thread: threads inside one run wait for each other
@@ -141,7 +160,10 @@ impl Model {
             .with_max_length(files.tokens_max)
             .with_intra_threads(1);
         TextEmbedding::try_new_from_user_defined(model, options)
-            .map(Self)
+            .map(|model| Self {
+                model,
+                pooling: files.pooling,
+            })
             .map_err(|source| LoadModelError::Model {
                 id: files.id.clone(),
                 source: Box::new(source),
@@ -155,7 +177,7 @@ impl Model {
         at_once: usize,
     ) -> Result<Vec<Embedding>, RunModelError> {
         let vectors = self
-            .0
+            .model
             .embed(texts, Some(at_once))
             .map_err(|source| RunModelError::Failed(Box::new(source)))?;
         if vectors.len() != texts.len() {
@@ -169,6 +191,62 @@ impl Model {
             .map(|vector| Embedding::new(vector).map_err(RunModelError::from))
             .collect()
     }
+
+    /// Embeds a text and some parts of it, in one run: a part's vector is the mean of its tokens'
+    /// vectors, each of which has seen the whole text (late chunking: Günther et al., 2024). A part
+    /// beyond the model's window has the vector of the whole.
+    pub(super) fn embed_parts(
+        &mut self,
+        text: &str,
+        parts: &[Range<usize>],
+    ) -> Result<Vec<Embedding>, RunModelError> {
+        if parts.is_empty() || self.pooling == Pooling::First {
+            let parts = parts.iter().map(|part| text.get(part.clone()));
+            let texts = std::iter::once(Some(text)).chain(parts);
+            let texts: Vec<String> = texts.map(|text| text.unwrap_or_default().into()).collect();
+            return self.embed(&texts, 1);
+        }
+        let failed = |source| RunModelError::Failed(Box::new(source));
+        let encoded = self.model.tokenizer.encode(text, true);
+        let encoded = encoded.map_err(RunModelError::Tokens)?;
+        let outputs = self.model.transform([text], Some(1)).map_err(failed)?;
+        let outputs = outputs.into_raw();
+        let output = outputs.first().ok_or(RunModelError::NoTokenVectors)?;
+        let vectors = output.select_output(&TOKEN_VECTORS).map_err(failed)?;
+        let (&[1, tokens, dimensions], Some(numbers)) = (vectors.shape(), vectors.as_slice())
+        else {
+            return Err(RunModelError::NoTokenVectors);
+        };
+        if tokens != encoded.len() {
+            return Err(RunModelError::NoTokenVectors);
+        }
+        let rows = || numbers.chunks_exact(dimensions);
+        let whole = mean(&mut rows(), dimensions).ok_or(RunModelError::NoTokenVectors)?;
+        let of_part = |part: &Range<usize>| {
+            let within = rows().zip(encoded.get_offsets());
+            let within = within.filter(|(_, (start, end))| *start < part.end && part.start < *end);
+            mean(&mut within.map(|(row, _)| row), dimensions).unwrap_or_else(|| whole.clone())
+        };
+        let parts: Vec<Vec<f32>> = parts.iter().map(of_part).collect();
+        std::iter::once(whole)
+            .chain(parts)
+            .map(|vector| Embedding::new(vector).map_err(RunModelError::from))
+            .collect()
+    }
+}
+
+/// The mean of token vectors. `None` of none.
+fn mean(tokens: &mut dyn Iterator<Item = &[f32]>, dimensions: usize) -> Option<Vec<f32>> {
+    let mut sum = vec![0.0_f32; dimensions];
+    let mut count = 0_usize;
+    for token in tokens {
+        count += 1;
+        for (sum, x) in sum.iter_mut().zip(token) {
+            *sum += x;
+        }
+    }
+    sum.iter_mut().for_each(|sum| *sum /= count as f32);
+    (0 < count).then_some(sum)
 }
 
 /// The process's environment. The library is loaded once: a later path is not looked at.

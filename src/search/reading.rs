@@ -1,5 +1,7 @@
 //! How a query is read: what the model is shown, and which terms are looked for.
 
+use std::ops::Range;
+
 use crate::search::keywords::Keywords;
 use crate::search::lexicon::{self, Lexicon};
 use crate::search::terms::{self, Span};
@@ -12,7 +14,7 @@ const CLAUSE_WORDS_MIN: usize = 4;
 /// `Mrs` and `Prof`.
 const TITLE_BYTES_MAX: usize = 4;
 /// What a synonym in a tool's name counts, against the word itself.
-const SYNONYM_WORTH: f32 = 0.7;
+const SYNONYM_WORTH: f32 = 0.85;
 /// Rarity of a word that the catalog does not have but whose synonyms it has.
 const SYNONYM_RARITY: f32 = 4.0;
 
@@ -52,8 +54,8 @@ pub(super) struct Reading {
     /// What the model reads: the query with misspelt words corrected, short forms written out,
     /// and quoted values left out.
     pub(super) text: String,
-    /// Parts of a long text, for the model to read one by one.
-    pub(super) clauses: Vec<String>,
+    /// Parts of a long text, each a wish of its own.
+    pub(super) clauses: Vec<Range<usize>>,
     /// Whether an English model can make little of it.
     pub(super) foreign: bool,
 }
@@ -69,7 +71,7 @@ pub(super) struct Reader<'a> {
 #[derive(Default)]
 struct Draft {
     /// Replacements of parts of the text, in order.
-    edits: Vec<(std::ops::Range<usize>, String)>,
+    edits: Vec<(Range<usize>, String)>,
     /// Words to look for, and the words they came from.
     wanted: Vec<(String, String)>,
     /// Words that are no stop words.
@@ -97,9 +99,9 @@ impl Reader<'_> {
         for (word, from) in &draft.wanted {
             self.look_up(word, from, &mut reading);
         }
-        reading.text = apply(&plain, draft.edits);
+        reading.text = squeeze(&apply(&plain, draft.edits));
         if foreign {
-            query.clone_into(&mut reading.text);
+            reading.text = squeeze(query);
         } else {
             self.add_synonyms(&draft.wanted, &mut reading);
             reading.clauses = clauses(&reading.text);
@@ -236,7 +238,7 @@ enum Written {
 }
 
 impl Written {
-    fn of(text: &str, range: &std::ops::Range<usize>) -> Self {
+    fn of(text: &str, range: &Range<usize>) -> Self {
         let capital = |part: Option<&str>| {
             let letters = part.and_then(|part| part.trim_start().chars().next());
             letters.is_some_and(char::is_uppercase)
@@ -272,7 +274,7 @@ impl Draft {
 }
 
 /// The text with parts replaced.
-fn apply(text: &str, edits: Vec<(std::ops::Range<usize>, String)>) -> String {
+fn apply(text: &str, edits: Vec<(Range<usize>, String)>) -> String {
     let mut edited = String::with_capacity(text.len() + 32);
     let mut done = 0;
     for (range, replacement) in edits {
@@ -284,45 +286,70 @@ fn apply(text: &str, edits: Vec<(std::ops::Range<usize>, String)>) -> String {
     edited
 }
 
+/// A text with one space between its words.
+fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Parts of a text of several wishes: at sentence ends, commas, `and` and `then`. Empty for a
 /// text of one part.
-fn clauses(text: &str) -> Vec<String> {
-    let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
-    for word in text.split_whitespace() {
+fn clauses(text: &str) -> Vec<Range<usize>> {
+    let mut clauses: Vec<Clause> = Vec::new();
+    let mut part = Clause::default();
+    let mut end = 0;
+    for word in text.split_inclusive(' ') {
+        let start = end;
+        end += word.len();
+        let word = word.trim_end();
         let joins = word.eq_ignore_ascii_case("and") || word.eq_ignore_ascii_case("then");
-        if !joins && let Some(part) = parts.last_mut() {
-            part.push(word);
+        if !joins {
+            part.add(start..start + word.len());
         }
         if joins || word.ends_with(['.', '!', '?', ';', ',']) {
-            parts.push(Vec::new());
+            std::mem::take(&mut part).join(&mut clauses);
         }
     }
-    parts.retain(|part| !part.is_empty());
-    let mut clauses: Vec<Vec<&str>> = Vec::new();
-    for part in parts {
-        match clauses.last_mut() {
-            Some(last) if last.len() < CLAUSE_WORDS_MIN => last.extend(part),
-            _ => clauses.push(part),
-        }
-    }
+    part.join(&mut clauses);
     if 1 < clauses.len()
-        && clauses
-            .last()
-            .is_some_and(|last| last.len() < CLAUSE_WORDS_MIN)
+        && let Some(short) = clauses.pop_if(|last| last.words < CLAUSE_WORDS_MIN)
+        && let Some(last) = clauses.last_mut()
     {
-        let short = clauses.pop().unwrap_or_default();
-        if let Some(last) = clauses.last_mut() {
-            last.extend(short);
-        }
+        last.range.end = short.range.end;
     }
     if clauses.len() < 2 {
         return Vec::new();
     }
-    clauses
-        .into_iter()
-        .take(CLAUSES_MAX)
-        .map(|clause| clause.join(" "))
-        .collect()
+    clauses.truncate(CLAUSES_MAX);
+    clauses.into_iter().map(|clause| clause.range).collect()
+}
+
+/// Where a clause stands.
+#[derive(Default)]
+struct Clause {
+    range: Range<usize>,
+    words: usize,
+}
+
+impl Clause {
+    fn add(&mut self, word: Range<usize>) {
+        if self.words == 0 {
+            self.range.start = word.start;
+        }
+        self.range.end = word.end;
+        self.words += 1;
+    }
+
+    /// Stands for itself, or joins the one before where that is short.
+    fn join(self, clauses: &mut Vec<Self>) {
+        match clauses.last_mut() {
+            _ if self.words == 0 => {}
+            Some(last) if last.words < CLAUSE_WORDS_MIN => {
+                last.range.end = self.range.end;
+                last.words += self.words;
+            }
+            _ => clauses.push(self),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -392,16 +419,25 @@ mod tests {
 
     #[test]
     fn a_long_query_falls_into_clauses() {
-        let clauses =
-            clauses("Get the weather for Berlin today, write it down and send it to Bob.");
-        assert_eq!(
-            clauses,
-            [
+        let check = |text: &str, expected: &[&str]| {
+            let clauses = clauses(text).into_iter();
+            let clauses: Vec<&str> = clauses.map(|clause| text.get(clause).unwrap()).collect();
+            assert_eq!(clauses, expected);
+        };
+        check(
+            "Get the weather for Berlin today, write it down and send it to Bob.",
+            &[
                 "Get the weather for Berlin today,",
-                "write it down send it to Bob."
-            ]
+                "write it down and send it to Bob.",
+            ],
         );
-        assert!(super::clauses("search the web").is_empty());
+        check(
+            "Go, then wait a little while. Then stop it at once, ok?",
+            &["Go, then wait a little while.", "stop it at once, ok?"],
+        );
+        check("search the web", &[]);
+        check("and then and", &[]);
+        check("", &[]);
     }
 
     #[test]
