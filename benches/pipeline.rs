@@ -19,8 +19,8 @@ use secrecy::SecretString;
 use tokio::runtime::{Builder, Runtime};
 
 use toolcrib::domain::{
-    Catalog, Definition, Input, Query, ReadSettingError, RunId, Server, SettingName, Settings,
-    Tenant, TenantId, Tool,
+    Catalog, Definition, Input, Query, ReadSettingError, RunId, SettingName, Settings, Tenant,
+    TenantId, Tool,
 };
 use toolcrib::handles::Handles;
 use toolcrib::search::{Embedder, Index, Ranking, Searcher, VectorCache};
