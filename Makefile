@@ -8,9 +8,10 @@ SHELL := /bin/bash
 TOOLCRIB := target/release/toolcrib
 SERVERS := .servers
 CLIENTS := .clients
+SUITE := .conformance
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients models conformance eval figures bench bench-peers bench-refresh serve clean
+.PHONY: help run test check build servers clients suite models conformance eval figures bench bench-peers bench-refresh serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -41,7 +42,20 @@ clients: ## Installs the real MCP clients that the tests use.
 	@echo "== real MCP clients, for the tests"
 	python3 catalog/reference/install.py tests/clients $(CLIENTS)
 
-test: servers clients test-models ## Runs all tests.
+# Optional for `make test`, which says what it skips: the suite's Node is for Linux on x86-64.
+suite: ## Installs the official conformance suite and the Node it needs.
+	@echo "== the official conformance suite, for the tests"
+	@if cmp -s tests/conformance/package-lock.json $(SUITE)/installed.json; then echo "is installed in $(SUITE)"; \
+	elif [ "$$(uname -sm)" != "Linux x86_64" ]; then echo "note: not installed, it needs Linux on x86-64"; \
+	elif ! command -v npm >/dev/null; then echo "note: not installed, npm is missing: install Node.js"; \
+	else \
+		mkdir -p $(SUITE); rm -f $(SUITE)/installed.json; \
+		cp tests/conformance/package.json tests/conformance/package-lock.json $(SUITE)/; \
+		npm ci --prefix $(SUITE) --ignore-scripts --no-audit --no-fund --prefer-offline --loglevel=error; \
+		cp $(SUITE)/package-lock.json $(SUITE)/installed.json; \
+	fi
+
+test: servers clients suite test-models ## Runs all tests.
 	@command -v cargo-nextest >/dev/null || { echo "cargo-nextest is missing: cargo install --locked cargo-nextest"; exit 1; }
 	@echo "== attacks and their tests (docs/security.md)"
 	@sed -nE 's/^\| (.*) \| .* \| (`.*`) \|$$/\1:\n    \2/p' docs/security.md | tr -d '`' | fold -s -w 110
@@ -70,16 +84,11 @@ check: ## Format, lints, documentation, licences.
 LABELLED ?= ../shared/eval
 LABELLED_CATALOG ?= ../shared/catalogs/merged/catalog.jsonl
 
-CONFORMANCE := .conformance
-
-conformance: build ## Runs the official conformance suite against the program (Linux on x86-64).
-	@command -v npm >/dev/null || { echo "npm is missing: install Node.js"; exit 1; }
-	@echo "== the suite and its Node, into $(CONFORMANCE)"
-	mkdir -p $(CONFORMANCE)
-	cp tests/conformance/package.json tests/conformance/package-lock.json $(CONFORMANCE)/
-	npm ci --prefix $(CONFORMANCE) --ignore-scripts --no-audit --no-fund --prefer-offline
-	@echo "== both frozen sets of server requirements"
-	python3 tests/conformance/run.py $(TOOLCRIB) $(CONFORMANCE)
+conformance: suite ## Runs the official conformance suite against fixture and program (Linux on x86-64).
+	@test -f $(SUITE)/installed.json || { echo "the suite is not installed here: see above"; exit 1; }
+	cargo build --locked --bin toolcrib --example conformance_fixture
+	@echo "== both frozen sets of server requirements (half a minute)"
+	python3 tests/conformance/run.py target/debug/examples/conformance_fixture target/debug/toolcrib $(SUITE)
 
 eval: build models ## Measures search quality on the labelled queries of LABELLED, against baselines and gate.
 	@test -d "$(LABELLED)" || { echo "no labelled queries: set LABELLED to a folder of SET.queries.jsonl"; exit 1; }
@@ -116,4 +125,4 @@ serve: ## Serves without the demonstration.
 
 clean: ## Removes what was built and installed here; models stay in the data folder.
 	cargo clean
-	rm -rf $(SERVERS) $(CLIENTS)
+	rm -rf $(SERVERS) $(CLIENTS) $(SUITE)

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
@@ -23,20 +24,20 @@ pub use self::guard::{Guard, ParseOriginError};
 
 use crate::transport::mcp::Handler;
 
-/// A surface and where it is served.
+/// What answers MCP, and where it is served.
 #[derive(Clone, Debug)]
-pub struct Route {
+pub struct Route<H = Handler> {
     /// Its path.
     pub path: String,
     /// What answers there.
-    pub handler: Handler,
+    pub handler: H,
 }
 
 /// The router of `/mcp` and of what is served beside it: other paths, the same guards.
 ///
 /// Stateless in both protocol eras: no session is kept, so any replica answers any request.
-pub fn mcp_router(
-    routes: Vec<Route>,
+pub fn mcp_router<H: ServerHandler + Clone>(
+    routes: Vec<Route<H>>,
     guard: Guard,
     door: Door,
     body_bytes_max: usize,
@@ -47,6 +48,11 @@ pub fn mcp_router(
         let service = service(handler, body_bytes_max, cancelled.clone());
         served = served.route_service(&path, service);
     }
+    behind_guards(served, guard, door)
+}
+
+/// A router whose requests pass the guard first, then the door, as those of [`mcp_router`] do.
+pub fn behind_guards(served: Router, guard: Guard, door: Door) -> Router {
     served
         .layer(from_fn_with_state(Arc::new(door), door::admit))
         .layer(from_fn_with_state(Arc::new(guard), guard::check))
@@ -68,11 +74,11 @@ pub fn embedded_router(
         .layer(from_fn(guard::harden))
 }
 
-fn service(
-    handler: Handler,
+fn service<H: ServerHandler + Clone>(
+    handler: H,
     body_bytes_max: usize,
     cancelled: CancellationToken,
-) -> StreamableHttpService<Handler, NeverSessionManager> {
+) -> StreamableHttpService<H, NeverSessionManager> {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)

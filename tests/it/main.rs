@@ -26,6 +26,7 @@ mod library;
 mod surfaces;
 mod shutdown;
 mod clients;
+mod conformance;
 mod cli;
 mod quality;
 mod refresh;

@@ -236,10 +236,9 @@ async fn a_cut_result_can_be_read_whole_by_its_tenant_alone() {
     }
     let whole: Value = serde_json::from_str(&whole).unwrap();
     assert_eq!(whole["content"][0]["text"], "zebra ".repeat(20_000));
-    assert!(
-        read(b, 0).await.get("error").is_some(),
-        "another tenant reads nothing"
-    );
+    let refused = read(b, 0).await;
+    let told = &refused["error"]["data"]["uri"];
+    assert_eq!(told, &format!("{uri}?page=0"), "another tenant: {refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,9 @@ use crate::domain::{self, clean_text, hidden_characters};
 const SCHEMA_TEXT_MAX: usize = 8_000;
 /// Deepest nesting of a schema that is shown; what is deeper is left open.
 const SCHEMA_DEPTH_MAX: usize = 64;
+/// Asks clients to repeat an argument as an HTTP header, for whoever stands before the server that
+/// wrote it. Here it would put arguments into the logs of proxies, for nobody.
+const HEADER_ANNOTATION: &str = "x-mcp-header";
 
 /// The definition under a public name.
 pub(super) fn shown(name: String, tool: &domain::Tool) -> Tool {
@@ -59,6 +62,10 @@ fn cleaned(value: &Value, depth: usize) -> Value {
         Value::Array(items) => items.iter().map(|item| cleaned(item, depth + 1)).collect(),
         Value::Object(map) => map
             .iter()
+            // A property of that name has a schema, thus an object or a boolean.
+            .filter(|(key, value)| {
+                *key != HEADER_ANNOTATION || value.is_object() || value.is_boolean()
+            })
             .map(|(key, value)| (text(key), cleaned(value, depth + 1)))
             .collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -104,6 +111,23 @@ mod tests {
         let plain = show(|definition| definition.output_schema = Some(json!({"type": "string"})));
         let keys: Vec<&String> = plain.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["name", "description", "inputSchema"]);
+    }
+
+    #[test]
+    fn arguments_are_not_asked_for_as_headers() {
+        let whole = show(|definition| {
+            definition.input = Input::from_schema(json!({
+                "type": "object",
+                "properties": {
+                    "region": {"type": "string", "x-mcp-header": "Region"},
+                    "x-mcp-header": {"type": "string"},
+                },
+            }));
+        });
+        assert_eq!(
+            whole["inputSchema"]["properties"],
+            json!({"region": {"type": "string"}, "x-mcp-header": {"type": "string"}})
+        );
     }
 
     proptest! {

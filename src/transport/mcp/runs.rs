@@ -30,7 +30,7 @@ pub(super) fn template() -> ResourceTemplate {
 pub(super) fn read(desk: &Desk, guest: &Guest, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let unknown = || {
         let text = format!("there is no resource `{uri}`, or its ten minutes are over");
-        ErrorData::resource_not_found(text, None)
+        ErrorData::resource_not_found(text, Some(json!({ "uri": uri })))
     };
     let (run_id, page) = parse(uri).ok_or_else(unknown)?;
     let page = desk.whole_result(guest, run_id, page).ok_or_else(unknown)?;
