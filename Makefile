@@ -58,6 +58,14 @@ test-models:
 	target/debug/toolcrib models fetch minilm-int8
 	@target/debug/toolcrib search "warm the vectors up" >/dev/null
 
+# With 50 tenants and five real servers; `make test` holds a short one.
+SOAK_SECONDS ?= 600
+
+.PHONY: soak
+soak: servers ## Ten minutes of 50 tenants on real servers, beside one that fails in each hostile way.
+	@echo "== $(SOAK_SECONDS) s and two minutes around them; it needs 6 GB of memory"
+	TOOLCRIB_SOAK_SECONDS=$(SOAK_SECONDS) cargo nextest run --locked --profile soak --no-capture -E 'test(soak::)'
+
 check: ## Format, lints, documentation, licences.
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
