@@ -62,9 +62,9 @@ test-models:
 SOAK_SECONDS ?= 600
 
 .PHONY: soak
-soak: servers ## Ten minutes of 50 tenants on real servers, beside one that fails in each hostile way.
+soak: build servers ## Ten minutes of 50 tenants on real servers, beside one that fails in each hostile way.
 	@echo "== $(SOAK_SECONDS) s and two minutes around them; it needs 6 GB of memory"
-	TOOLCRIB_SOAK_SECONDS=$(SOAK_SECONDS) cargo nextest run --locked --profile soak --no-capture -E 'test(soak::)'
+	TOOLCRIB_TEST_PROGRAM=$(abspath $(TOOLCRIB)) TOOLCRIB_SOAK_SECONDS=$(SOAK_SECONDS) cargo nextest run --locked --profile soak --no-capture -E 'test(soak::)'
 
 check: ## Format, lints, documentation, licences.
 	cargo fmt --check

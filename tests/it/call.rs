@@ -69,7 +69,7 @@ pub(crate) struct Crib {
     pub(crate) tenant: Tenant,
 }
 
-const TOOLS: [&str; 20] = [
+const TOOLS: [&str; 23] = [
     "echo",
     "mark",
     "faithful",
@@ -90,6 +90,9 @@ const TOOLS: [&str; 20] = [
     "slow",
     "nothing",
     "deaf",
+    "bomb",
+    "hog",
+    "allocate",
 ];
 
 fn tools() -> Vec<Tool> {

@@ -221,6 +221,8 @@ fn print_totals(seen: &[Seen]) -> (usize, usize) {
         }
     }
     let answered: usize = seen.iter().map(|seen| seen.answered).sum();
+    let slowest = seen.iter().map(|seen| seen.slowest).max();
+    println!("slowest innocent call: {:?}", slowest.unwrap_or_default());
     println!("answered: {answered}, hostile: {hostile:?}, lost to a neighbour: {lost:?}");
     (answered, lost.values().sum())
 }
@@ -237,11 +239,16 @@ async fn no_call_runs_twice_and_nothing_is_left_behind() {
     let mut callers = callers(&plan, &folder, &program);
     start_all(&mut callers).await;
 
-    let gauge = Gauge::start(pid);
+    let (gauge, used) = (Gauge::start(pid), gauge::ticks(pid));
     let start = Instant::now() + plan.warm_up;
     let end = start + Duration::from_secs(plan.seconds);
     join_all(callers.iter_mut().map(|caller| caller.until(end))).await;
-    let samples = gauge.stop();
+    let (samples, used) = (gauge.stop(), gauge::ticks(pid) - used);
+    let seconds = (plan.warm_up + Duration::from_secs(plan.seconds)).as_secs();
+    println!(
+        "{seconds} s, of which the program computed {} s",
+        used / 100
+    );
     let seen: Vec<Seen> = callers.iter_mut().map(Caller::take_seen).collect();
     let (answered, lost) = print_totals(&seen);
     assert!(10 * lost < answered, "{answered} answered, {lost} lost");

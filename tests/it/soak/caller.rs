@@ -86,6 +86,8 @@ pub(super) struct Seen {
     pub(super) hostile: BTreeMap<&'static str, usize>,
     /// Innocent calls without an answer, by code.
     pub(super) lost: BTreeMap<String, usize>,
+    /// The longest that an innocent call took.
+    pub(super) slowest: Duration,
     /// Processes that an upstream has left behind.
     pub(super) orphans: Vec<String>,
 }
@@ -171,8 +173,10 @@ impl Caller {
     }
 
     async fn mark(&mut self) {
-        let id = self.id();
-        match self.run("mark", "test", json!({"text": id})).await {
+        let (id, started) = (self.id(), Instant::now());
+        let answer = self.run("mark", "test", json!({"text": id})).await;
+        self.seen.slowest = self.seen.slowest.max(started.elapsed());
+        match answer {
             Answer::Text(text) => {
                 assert_eq!(text, id);
                 self.seen.answered += 1;
@@ -232,7 +236,7 @@ impl Caller {
     /// A call that fails, each way in its own manner.
     async fn go_wrong(&mut self, way: &'static str) {
         *self.seen.hostile.entry(way).or_default() += 1;
-        let bytes = match self.rng.random_range(0..10) {
+        let bytes = match self.rng.random_range(0..20) {
             0 => 20_000_000,
             _ => 300_000,
         };

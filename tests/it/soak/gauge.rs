@@ -164,19 +164,21 @@ impl Samples {
     }
 }
 
-/// Ticks of 10 ms that a process uses in ten seconds.
-pub(super) async fn ticks_in_ten_seconds(pid: u32) -> u64 {
+/// Ticks of 10 ms that a process has used.
+pub(super) fn ticks(pid: u32) -> u64 {
     // Fields 14 and 15 of the line: the first behind the name is field 3.
-    let used = || -> u64 {
-        let fields = stat(pid).unwrap();
-        fields[11..13]
-            .iter()
-            .map(|field| field.parse::<u64>().unwrap())
-            .sum()
-    };
-    let before = used();
+    let fields = stat(pid).unwrap();
+    let used = fields[11..13]
+        .iter()
+        .map(|field| field.parse::<u64>().unwrap());
+    used.sum()
+}
+
+/// Those of ten seconds.
+pub(super) async fn ticks_in_ten_seconds(pid: u32) -> u64 {
+    let before = ticks(pid);
     tokio::time::sleep(Duration::from_secs(10)).await;
-    used() - before
+    ticks(pid) - before
 }
 
 pub(super) async fn until_no_child(pid: u32) {
