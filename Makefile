@@ -8,9 +8,10 @@ SHELL := /bin/bash
 TOOLCRIB := target/release/toolcrib
 SERVERS := .servers
 CLIENTS := .clients
+TEST_SERVERS := .test-servers
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients models conformance eval figures bench bench-peers bench-refresh serve clean
+.PHONY: help run test check build servers clients test-servers models conformance eval figures bench bench-peers bench-refresh serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -41,7 +42,11 @@ clients: ## Installs the real MCP clients that the tests use.
 	@echo "== real MCP clients, for the tests"
 	python3 catalog/reference/install.py tests/clients $(CLIENTS)
 
-test: servers clients test-models ## Runs all tests.
+test-servers: ## Installs the real MCP servers that only the tests use.
+	@echo "== real MCP servers, for the tests"
+	python3 catalog/reference/install.py tests/servers $(TEST_SERVERS)
+
+test: servers test-servers clients test-models ## Runs all tests.
 	@command -v cargo-nextest >/dev/null || { echo "cargo-nextest is missing: cargo install --locked cargo-nextest"; exit 1; }
 	@echo "== attacks and their tests (docs/security.md)"
 	@sed -nE 's/^\| (.*) \| .* \| (`.*`) \|$$/\1:\n    \2/p' docs/security.md | tr -d '`' | fold -s -w 110
@@ -121,4 +126,4 @@ serve: ## Serves without the demonstration.
 
 clean: ## Removes what was built and installed here; models stay in the data folder.
 	cargo clean
-	rm -rf $(SERVERS) $(CLIENTS)
+	rm -rf $(SERVERS) $(CLIENTS) $(TEST_SERVERS)

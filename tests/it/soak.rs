@@ -115,7 +115,7 @@ fn set_up(plan: &Plan) -> Folder {
     )
     .unwrap();
     let config = format!(
-        "[catalog]\npaths = [\"{}\"]\nrefresh_s = 0\n[upstreams]\nconnect_s = 60\ncall_s = 20\nidle_s = {}\n\
+        "[catalog]\npaths = [\"{}\"]\nrefresh_s = 0\n[upstreams]\nconnect_s = 60\nidle_s = {}\n\
          total_max = {}\ntenant_max = 4\n[log]\nlevel = \"error\"\n",
         own.display(),
         plan.idle_s,
