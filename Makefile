@@ -9,9 +9,10 @@ TOOLCRIB := target/release/toolcrib
 SERVERS := .servers
 CLIENTS := .clients
 SUITE := .conformance
+TEST_SERVERS := .test-servers
 export CARGO_TERM_PROGRESS_WHEN ?= auto
 
-.PHONY: help run test check build servers clients suite models conformance eval figures bench bench-peers bench-refresh serve clean
+.PHONY: help run test check build servers clients test-servers suite models conformance eval figures bench bench-peers bench-refresh serve clean
 
 help: ## Names all targets.
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -55,7 +56,11 @@ suite: ## Installs the official conformance suite and the Node it needs.
 		cp $(SUITE)/package-lock.json $(SUITE)/installed.json; \
 	fi
 
-test: servers clients suite test-models ## Runs all tests.
+test-servers: ## Installs the real MCP servers that only the tests use.
+	@echo "== real MCP servers, for the tests"
+	python3 catalog/reference/install.py tests/servers $(TEST_SERVERS)
+
+test: servers test-servers clients suite test-models ## Runs all tests.
 	@command -v cargo-nextest >/dev/null || { echo "cargo-nextest is missing: cargo install --locked cargo-nextest"; exit 1; }
 	@echo "== attacks and their tests (docs/security.md)"
 	@sed -nE 's/^\| (.*) \| .* \| (`.*`) \|$$/\1:\n    \2/p' docs/security.md | tr -d '`' | fold -s -w 110
@@ -71,6 +76,14 @@ test-models:
 	@echo "== model and runtime, for the tests"
 	target/debug/toolcrib models fetch minilm-int8
 	@target/debug/toolcrib search "warm the vectors up" >/dev/null
+
+# With 50 tenants and five real servers; `make test` holds a short one.
+SOAK_SECONDS ?= 600
+
+.PHONY: soak
+soak: build servers ## Ten minutes of 50 tenants on real servers, beside one that fails in each hostile way.
+	@echo "== $(SOAK_SECONDS) s and two minutes around them; it needs 6 GB of memory"
+	TOOLCRIB_TEST_PROGRAM=$(abspath $(TOOLCRIB)) TOOLCRIB_SOAK_SECONDS=$(SOAK_SECONDS) cargo nextest run --locked --profile soak --no-capture -E 'test(soak::)'
 
 check: ## Format, lints, documentation, licences.
 	cargo fmt --check
@@ -125,4 +138,4 @@ serve: ## Serves without the demonstration.
 
 clean: ## Removes what was built and installed here; models stay in the data folder.
 	cargo clean
-	rm -rf $(SERVERS) $(CLIENTS) $(SUITE)
+	rm -rf $(SERVERS) $(CLIENTS) $(TEST_SERVERS) $(SUITE)

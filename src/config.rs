@@ -141,6 +141,14 @@ impl Config {
         if self.limits.concurrent == 0 || self.upstreams.total_max == 0 {
             return conflict("limits.concurrent and upstreams.total_max must be at least 1");
         }
+        if self.upstreams.memory_mib_max < 64 || self.upstreams.processes_max == 0 {
+            return conflict(
+                "upstreams.memory_mib_max must be at least 64, upstreams.processes_max at least 1",
+            );
+        }
+        if self.upstreams.docker_network.starts_with('-') {
+            return conflict("upstreams.docker_network is the name of a network");
+        }
         let surfaces = &self.server.surfaces;
         for (at, surface) in surfaces.iter().enumerate() {
             if surfaces.iter().skip(at + 1).any(|other| other == surface) {

@@ -77,6 +77,15 @@ pub(super) enum Target {
         /// Its environment, on top of the allow-list.
         env: Vec<(String, SecretString)>,
     },
+    /// A container.
+    Container {
+        /// Its image.
+        image: String,
+        /// Arguments of its program.
+        args: Vec<String>,
+        /// Its environment.
+        env: Vec<(String, SecretString)>,
+    },
     /// A remote endpoint.
     Remote {
         /// Its URL.
@@ -218,24 +227,11 @@ impl Filler<'_> {
             Launch::Docker { image, .. } if image.starts_with('-') => {
                 Err(ResolveError::NoLaunch(self.server.name.clone()))
             }
-            Launch::Docker { image, args, env } => {
-                let env = self.pairs(env)?;
-                let mut argv: Vec<String> = ["run", "--rm", "--interactive", "--init"]
-                    .map(str::to_owned)
-                    .into();
-                // The name alone: docker reads the value from its own environment, so that no
-                // process list shows it.
-                for (name, _) in &env {
-                    argv.extend(["--env".to_owned(), name.clone()]);
-                }
-                argv.push(image.to_string());
-                argv.extend(self.arguments(args)?);
-                Ok(Target::Child {
-                    command: "docker".to_owned(),
-                    args: argv,
-                    env,
-                })
-            }
+            Launch::Docker { image, args, env } => Ok(Target::Container {
+                image: image.to_string(),
+                args: self.arguments(args)?,
+                env: self.pairs(env)?,
+            }),
         }
     }
 
@@ -346,6 +342,14 @@ fn fingerprint(target: &Target) -> [u8; 32] {
             }
             env
         }
+        Target::Container { image, args, env } => {
+            add("container");
+            add(image);
+            for arg in args {
+                add(arg);
+            }
+            env
+        }
         Target::Remote { url, headers } => {
             add(url);
             headers
@@ -436,14 +440,20 @@ mod tests {
 
     fn argv(resolved: Resolved) -> (Vec<String>, Vec<(String, String)>) {
         match resolved.target {
-            Target::Child { command, args, env } => {
+            Target::Child {
+                command: first,
+                args,
+                env,
+            }
+            | Target::Container {
+                image: first,
+                args,
+                env,
+            } => {
                 let env = env
                     .iter()
                     .map(|(n, v)| (n.clone(), v.expose_secret().to_owned()));
-                (
-                    std::iter::once(command).chain(args).collect(),
-                    env.collect(),
-                )
+                (std::iter::once(first).chain(args).collect(), env.collect())
             }
             Target::Remote { url, headers } => {
                 let headers = headers
@@ -534,15 +544,14 @@ mod tests {
     }
 
     #[test]
-    fn docker_reads_values_from_its_environment() {
+    fn a_container_has_its_arguments_and_its_environment() {
         let launch = Launch::Docker {
             image: "mcp/db:1".into(),
             args: vec!["--host={{db.host}}".parse().unwrap()],
             env: pairs(&[("TOKEN", "{{secret:db.token}}")]),
         };
         let (argv, env) = argv(filled(launch, &SET).unwrap());
-        let expected = "docker run --rm --interactive --init --env TOKEN mcp/db:1 --host=h";
-        assert_eq!(argv.join(" "), expected);
+        assert_eq!(argv, ["mcp/db:1", "--host=h"]);
         assert_eq!(env, [("TOKEN".to_owned(), "t0ken".to_owned())]);
     }
 

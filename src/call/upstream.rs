@@ -18,7 +18,9 @@ mod watch;
 mod failure;
 mod error;
 mod child;
+mod container;
 mod family;
+mod census;
 mod limits;
 mod installed;
 mod lines;
@@ -39,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::CallerSide;
 use crate::call::resolve::{Resolved, resolve};
+use crate::call::upstream::census::Census;
 use crate::call::upstream::lease::Lease;
 use crate::call::upstream::slot::Slot;
 use crate::domain::{Server, ServerName, Settings, Tenant, TenantId};
@@ -86,6 +89,8 @@ struct Pool {
     /// Places for sessions, in all and by tenant.
     sessions: Arc<Semaphore>,
     tenants: DashMap<TenantId, Arc<Semaphore>>,
+    /// What the children use.
+    census: Arc<Census>,
     /// Cancelled by [`Upstreams::close`]: nothing starts any more.
     closed: CancellationToken,
 }
@@ -101,6 +106,7 @@ impl Upstreams {
                 slots: DashMap::new(),
                 sessions,
                 tenants: DashMap::new(),
+                census: Arc::default(),
                 closed: CancellationToken::new(),
             }),
         }

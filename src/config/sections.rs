@@ -207,6 +207,12 @@ pub struct UpstreamsSection {
     pub tenant_max: usize,
     /// Longest result, in characters; longer ones are cut and marked.
     pub result_chars_max: usize,
+    /// Memory of one server's processes, in MiB; a server with more is ended.
+    pub memory_mib_max: u64,
+    /// Processes of one server; a server with more is ended.
+    pub processes_max: usize,
+    /// The network that containers join; empty for docker's own default.
+    pub docker_network: String,
     /// Folders with an `installed.json`: servers there start without `npx` or `uvx`.
     pub installed: Vec<PathBuf>,
     /// Whether remote servers may be at loopback addresses, over plain `http`.
@@ -223,6 +229,9 @@ impl Default for UpstreamsSection {
             total_max: 64,
             tenant_max: 16,
             result_chars_max: 45_000,
+            memory_mib_max: 4_096,
+            processes_max: 256,
+            docker_network: String::new(),
             installed: Vec::new(),
             allow_loopback: false,
         }

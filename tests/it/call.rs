@@ -69,7 +69,7 @@ pub(crate) struct Crib {
     pub(crate) tenant: Tenant,
 }
 
-const TOOLS: [&str; 20] = [
+const TOOLS: [&str; 23] = [
     "echo",
     "mark",
     "faithful",
@@ -90,6 +90,9 @@ const TOOLS: [&str; 20] = [
     "slow",
     "nothing",
     "deaf",
+    "bomb",
+    "hog",
+    "allocate",
 ];
 
 fn tools() -> Vec<Tool> {
@@ -111,7 +114,7 @@ fn tools() -> Vec<Tool> {
 }
 
 /// The interpreter itself: a wrapper script in its place would add processes and variables.
-fn python() -> Option<String> {
+pub(crate) fn python() -> Option<String> {
     let asked = std::process::Command::new("python3")
         .args(["-c", "import sys; print(sys.executable)"])
         .output();
@@ -195,17 +198,7 @@ impl Crib {
         self.mint_ids(&ids)
     }
 
-    /// As [`Crib::mint`], for another tenant.
-    pub(crate) fn mint_for(&self, tenant: &Tenant, tools: &[&str]) -> String {
-        let ids: Vec<String> = tools.iter().map(|tool| format!("test/{tool}")).collect();
-        self.mint_ids_for(tenant, &ids)
-    }
-
     fn mint_ids(&self, ids: &[impl AsRef<str>]) -> String {
-        self.mint_ids_for(&self.tenant, ids)
-    }
-
-    fn mint_ids_for(&self, tenant: &Tenant, ids: &[impl AsRef<str>]) -> String {
         let catalog = self.catalog.load();
         let covered = ids.iter().map(|id| {
             let id: ToolId = id.as_ref().parse().unwrap();
@@ -216,7 +209,7 @@ impl Crib {
         let run_id = RunId::generate(&mut rng);
         let handle = self
             .handles
-            .mint(&tenant.id, run_id, covered.collect(), &mut rng);
+            .mint(&self.tenant.id, run_id, covered.collect(), &mut rng);
         handle.unwrap().reveal().to_owned()
     }
 

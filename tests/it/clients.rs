@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::gateway::{EAGER, NO_MODEL, folder};
+use serde_json::json;
+
+use crate::gateway::{self, EAGER, NO_MODEL, folder};
 use crate::program::{Program, clients_folder, finish, has_servers, root};
 
 /// One native tool of the surface `discovery`.
@@ -165,6 +167,54 @@ fn inspector_strict_legacy() {
 #[test]
 fn mcp_remote() {
     over_http("mcp_remote.mjs", None);
+}
+
+/// `gemini mcp list` connects to each server in its settings; it needs no model for that.
+#[test]
+fn gemini_connects_over_http_and_on_streams() {
+    let gemini = clients_folder().join("npm/node_modules/.bin/gemini");
+    if !gemini.is_file() {
+        println!("skipped gemini: it is not installed, `make clients` does that");
+        return;
+    }
+    let folder = folder("");
+    let add = folder.run(&["tenant", "add", "a"]);
+    let text = String::from_utf8(add.stdout).unwrap();
+    let key = text.lines().find_map(|line| line.strip_prefix("bearer: "));
+    let server = Program::start(&folder, &[NO_MODEL]);
+    let own = gateway::folder("");
+    let entry = |key: &str| json!({ "httpUrl": server.url, "headers": { "Authorization": format!("Bearer {key}") } });
+    let settings = json!({ "mcpServers": {
+        "over-http": entry(key.unwrap()),
+        "on-streams": {
+            "command": env!("CARGO_BIN_EXE_toolcrib"), "args": ["serve", "--stdio"],
+            "env": { "TOOLCRIB_HOME": own.path(), "TOOLCRIB_MODEL__ENABLED": "false" },
+        },
+        "wrong-key": entry("wrong.key"),
+    } });
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".gemini")).unwrap();
+    let file = home.path().join(".gemini/settings.json");
+    std::fs::write(file, settings.to_string()).unwrap();
+    let mut command = Command::new("node");
+    command
+        .arg(gemini)
+        .args(["mcp", "list"])
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env("NO_PROXY", "127.0.0.1")
+        // Servers of a folder that is not trusted are not asked.
+        .env("GEMINI_CLI_TRUST_WORKSPACE", "true");
+    let (code, output) = finish(&mut command, 3 * CLIENT_MAX);
+    assert_eq!(code, Some(0), "{output}");
+    let line = |name: &str| {
+        let found = output.lines().find(|line| line.contains(name));
+        found.unwrap_or_else(|| panic!("no {name}: {output}"))
+    };
+    for name in ["over-http", "on-streams"] {
+        assert!(line(name).ends_with("- Connected"), "{output}");
+    }
+    assert!(!line("wrong-key").ends_with("- Connected"), "{output}");
 }
 
 #[test]

@@ -33,7 +33,10 @@ impl Folder {
     }
 
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_toolcrib"));
+        // Another build of the program: the soak measures the one that is released.
+        let other = std::env::var_os("TOOLCRIB_TEST_PROGRAM");
+        let built = || env!("CARGO_BIN_EXE_toolcrib").into();
+        let mut command = Command::new(other.unwrap_or_else(built));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TOOLCRIB_")) {
             command.env_remove(name);
         }

@@ -44,6 +44,20 @@ def child(code, detached=False):
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(300)"
 
 
+def bomb(processes):
+    """Processes that sleep: one in two leaves the group, one in two has lost its parent."""
+    for number in range(processes):
+        pid = os.fork()
+        if pid == 0:
+            if number % 2:
+                os.setsid()
+            elif os.fork():
+                os._exit(0)
+            note("bomb:%d" % os.getpid())
+            time.sleep(300)
+            os._exit(0)
+
+
 def call(ident, params):
     name, arguments = params["name"], params.get("arguments", {})
     note(name)
@@ -94,6 +108,19 @@ def call(ident, params):
         path = os.path.join(os.getcwd(), "escaped")
         subprocess.run([sys.executable, "-c", code, path], stdin=subprocess.DEVNULL)
         send_result(ident, text(open(path).read().strip()))
+    elif name == "bomb":
+        bomb(arguments["processes"])
+        time.sleep(300)
+    elif name == "hog":
+        for _ in range(arguments["processes"]):
+            child("import time\nx = b'x' * (%d << 20)\ntime.sleep(300)" % arguments["mib"])
+        time.sleep(300)
+    elif name == "allocate":
+        try:
+            held = b"x" * (arguments["mib"] << 20)
+            send_result(ident, text("got it" if held else "nothing"))
+        except MemoryError:
+            send_result(ident, text("refused"))
     elif name == "orphan":
         pid = child(STUBBORN).pid
         send_result(ident, text(str(pid)))
@@ -181,6 +208,8 @@ def main():
     if "--fail" in FLAGS:
         sys.stderr.write("cannot start: no database\n")
         sys.exit(7)
+    if "--bomb" in FLAGS:
+        bomb(150)
     if "--stubborn" in FLAGS:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if "--chatty" in FLAGS:

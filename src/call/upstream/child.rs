@@ -11,6 +11,7 @@ use secrecy::ExposeSecret;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::call::resolve::{Resolved, Target};
+use crate::call::upstream::container::Container;
 use crate::call::upstream::family::Family;
 use crate::call::upstream::{UpstreamOptions, installed, limits};
 
@@ -33,6 +34,8 @@ pub(crate) struct Streams {
 pub(crate) struct Process {
     child: Child,
     group: Option<Pid>,
+    /// What `docker run` has started elsewhere.
+    container: Option<Container>,
 }
 
 impl Process {
@@ -42,8 +45,18 @@ impl Process {
         resolved: &Resolved,
         options: &UpstreamOptions,
     ) -> io::Result<(Self, Streams)> {
-        let Target::Child { command, args, env } = &resolved.target else {
-            return Err(io::ErrorKind::InvalidInput.into());
+        let memory = Some(options.memory_bytes_max);
+        let (command, args, env) = match &resolved.target {
+            Target::Child { command, args, env } => (command, args, env),
+            Target::Container { image, args, env } => {
+                let container = Container::new(options)?;
+                let mut command = container.run((image, args), env, options);
+                command.current_dir(&resolved.workspace);
+                let (mut process, streams) = Self::spawn_within(command, memory)?;
+                process.container = Some(container);
+                return Ok((process, streams));
+            }
+            Target::Remote { .. } => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let (program, args) = match installed::find(command, args, &options.installed) {
             Some((program, args)) => (program.into_os_string(), args),
@@ -67,18 +80,25 @@ impl Process {
                     .map(|(name, value)| (name, value.expose_secret())),
             )
             .current_dir(&resolved.workspace);
-        Self::spawn(command)
+        Self::spawn_within(command, memory)
     }
 
     /// Starts a command in a process group of its own, with its streams piped.
-    pub(crate) fn spawn(mut command: Command) -> io::Result<(Self, Streams)> {
+    pub(crate) fn spawn(command: Command) -> io::Result<(Self, Streams)> {
+        Self::spawn_within(command, None)
+    }
+
+    fn spawn_within(
+        mut command: Command,
+        memory_bytes_max: Option<u64>,
+    ) -> io::Result<(Self, Streams)> {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        limits::apply(&mut command);
+        limits::apply(&mut command, memory_bytes_max);
         let mut child = command.spawn()?;
         let group = child
             .id()
@@ -86,7 +106,11 @@ impl Process {
             .map(Pid::from_raw);
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let process = Self { child, group };
+        let process = Self {
+            child,
+            group,
+            container: None,
+        };
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
@@ -98,6 +122,19 @@ impl Process {
                 stderr,
             },
         ))
+    }
+
+    /// Its process group, which has the number of its first process.
+    pub(super) fn group(&self) -> Option<Pid> {
+        self.group
+    }
+
+    /// Kills it with all that it has started, while it starts more. [`Process::stop`] collects it.
+    pub(super) async fn kill(&self) {
+        let group = self.group;
+        let killing = tokio::task::spawn_blocking(move || group.map(Family::kill_growing));
+        // It cannot panic; and what is left is killed by `stop`.
+        let _killed = killing.await;
     }
 
     /// Resolves when the child itself has ended; what it started may still run.
@@ -130,6 +167,9 @@ impl Process {
         // What is killed takes a moment to go; what nobody collects never does.
         let _uncollected = tokio::time::timeout(KILLED_MAX, group_gone(group)).await;
         self.group = None;
+        if let Some(container) = self.container.take() {
+            container.remove().await;
+        }
         status
     }
 
@@ -151,6 +191,9 @@ async fn group_gone(group: Option<Pid>) {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
+        if let Some(container) = &self.container {
+            container.abandon();
+        }
     }
 }
 

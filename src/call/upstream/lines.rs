@@ -54,7 +54,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             if available.is_empty() {
                 return false;
             }
-            let newline = available.iter().position(|byte| *byte == b'\n');
+            let newline = memchr::memchr(b'\n', available);
             let taken = newline.map_or(available.len(), |at| at + 1);
             let part = available
                 .get(..newline.unwrap_or(taken))

@@ -15,6 +15,17 @@ const ENVIRONMENT_ALLOWED: [&str; 7] = [
     "SYSTEMROOT",
 ];
 
+/// What the program `docker` reads to find its daemon, beside what every child sees.
+const DOCKER_ALLOWED: [&str; 7] = [
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_API_VERSION",
+    "XDG_RUNTIME_DIR",
+];
+
 /// Limits and places of upstream sessions. [`Default`] is the documented configuration.
 #[derive(Clone, Debug)]
 pub struct UpstreamOptions {
@@ -42,22 +53,26 @@ pub struct UpstreamOptions {
     pub result_chars_max: usize,
     /// Longest message of an upstream, in bytes; a longer one is not read.
     pub message_bytes_max: usize,
+    /// Memory of one session's processes, in bytes; one with more is ended.
+    pub memory_bytes_max: u64,
+    /// Processes of one session; one with more is ended.
+    pub processes_max: usize,
     /// Where tenants' folders are made.
     pub workspaces: PathBuf,
     /// Folders with an `installed.json`: packages in it are started without `npx` and `uvx`.
     pub installed: Vec<PathBuf>,
     /// What every child finds in its environment.
     pub environment: Vec<(OsString, OsString)>,
+    /// What the program `docker` finds in its environment besides; no container sees it.
+    pub docker_environment: Vec<(OsString, OsString)>,
+    /// The network that containers join, where it is not docker's own default.
+    pub docker_network: Option<String>,
     /// Whether plain `http` to an explicit loopback address is allowed.
     pub http_on_loopback: bool,
 }
 
 impl Default for UpstreamOptions {
     fn default() -> Self {
-        let allowed = |name: &OsString| {
-            name.to_str()
-                .is_some_and(|n| ENVIRONMENT_ALLOWED.contains(&n))
-        };
         Self {
             connect_max: Duration::from_mins(1),
             call_max: Duration::from_secs(50),
@@ -71,12 +86,22 @@ impl Default for UpstreamOptions {
             waiting_max: 256,
             result_chars_max: 45_000,
             message_bytes_max: 32 * 1024 * 1024,
+            memory_bytes_max: 4 * 1024 * 1024 * 1024,
+            processes_max: 256,
             workspaces: std::env::temp_dir().join("toolcrib-workspaces"),
             installed: Vec::new(),
-            environment: std::env::vars_os()
-                .filter(|(name, _)| allowed(name))
-                .collect(),
+            environment: variables(&ENVIRONMENT_ALLOWED),
+            docker_environment: variables(&DOCKER_ALLOWED),
+            docker_network: None,
             http_on_loopback: false,
         }
     }
+}
+
+/// Variables of our own environment, by name.
+fn variables(allowed: &[&str]) -> Vec<(OsString, OsString)> {
+    let is_allowed = |name: &OsString| name.to_str().is_some_and(|n| allowed.contains(&n));
+    std::env::vars_os()
+        .filter(|(name, _)| is_allowed(name))
+        .collect()
 }

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::resolve::{Resolved, Target};
+use crate::call::upstream::census::Caps;
 use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
@@ -62,7 +63,7 @@ async fn try_start(
     let gone = CancellationToken::new();
     let not_started = gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
-        Target::Child { .. } => {
+        Target::Child { .. } | Target::Container { .. } => {
             let shared = (&tap, &stderr, &gone);
             let (service, process) = start_child(resolved, pool, era, shared).await?;
             (service, Some(process))
@@ -93,6 +94,8 @@ async fn try_start(
         process,
         ended,
         permits,
+        census: pool.census.clone(),
+        caps: Caps::of(&pool.options),
         kill_after: pool.options.kill_after,
         idle_max: pool.options.idle_max,
         closed: pool.closed.clone(),
@@ -122,7 +125,12 @@ async fn start_child(
     let bytes_max = options.message_bytes_max;
     let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, tap.clone());
     let client = Client { tap: tap.clone() };
+    let group = process.group();
     let served = tokio::select! {
+        excess = pool.census.excess(group, Caps::of(options), || Duration::ZERO) => {
+            process.kill().await;
+            Err(failure(excess))
+        }
         served = serve(client, lines, era, options.connect_max) => served,
         // Its standard output may stay open in a process that it has left behind.
         status = process.ended() => Err(failure(match status {

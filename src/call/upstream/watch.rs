@@ -7,6 +7,7 @@ use rmcp::service::{RoleClient, RunningService};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::call::upstream::census::{Caps, Census};
 use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::session::Session;
 use crate::call::upstream::tap::Client;
@@ -25,6 +26,8 @@ pub(super) struct Watched {
     pub(super) process: Option<Process>,
     pub(super) ended: watch::Sender<Option<String>>,
     pub(super) permits: Arc<Permits>,
+    pub(super) census: Arc<Census>,
+    pub(super) caps: Caps,
     pub(super) kill_after: Duration,
     pub(super) idle_max: Duration,
     /// Cancelled when all sessions are to end.
@@ -37,6 +40,8 @@ impl Watched {
         let stop_service = self.service.cancellation_token();
         let mut service = std::pin::pin!(self.service.waiting());
         let mut service_ended = false;
+        let group = self.process.as_ref().and_then(Process::group);
+        let mut is_over = false;
         let how = tokio::select! {
             how = end_of(&mut self.process) => how,
             _ = &mut service => {
@@ -45,12 +50,19 @@ impl Watched {
                 let status = tokio::time::timeout(STATUS_MAX, end_of(&mut self.process)).await;
                 status.unwrap_or_else(|_late| "the connection ended".to_owned())
             }
+            excess = self.census.excess(group, self.caps, || self.session.idle()) => {
+                is_over = true;
+                excess
+            }
             () = self.session.closing.cancelled() => "it was closed".to_owned(),
             () = self.closed.cancelled() => "it was closed".to_owned(),
             () = lifecycle.cancelled() => "it was closed".to_owned(),
             () = self.session.watch_need(self.idle_max, &lifecycle) => String::new(),
         };
         self.ended.send_replace(Some(how));
+        if is_over && let Some(process) = &self.process {
+            process.kill().await;
+        }
         stop_service.cancel();
         if !service_ended {
             // Ends the child's input, or deletes the remote session.
