@@ -209,15 +209,15 @@ async fn excel_writes_a_workbook() {
     let Some(crib) = crib("pypi:excel-mcp-server@2.2.2", &["stdio"], &[folder]).await else {
         return;
     };
-    let path = workspace(&crib).join("book.xlsx");
-    done(&crib, "create_workbook", json!({"filepath": path})).await;
+    let path = "book.xlsx";
+    done(&crib, "create_workbook", json!({"path": path})).await;
     let rows = json!([["animal", "legs"], ["ostrich", 2]]);
-    let sheet = json!({"filepath": path, "sheet_name": "Sheet1", "data": rows});
-    done(&crib, "write_data_to_excel", sheet).await;
-    let book = std::fs::read(&path).unwrap();
+    let range = json!({"path": path, "sheet": "Sheet1", "at": "B2", "rows": rows});
+    done(&crib, "write_range", range).await;
+    let book = std::fs::read(workspace(&crib).join(path)).unwrap();
     assert!(book.starts_with(b"PK"));
-    let range = json!({"filepath": path, "sheet_name": "Sheet1"});
-    let said = done(&crib, "read_data_from_excel", range).await;
+    let range = json!({"path": path, "sheet": "Sheet1", "range": "B3:C3"});
+    let said = done(&crib, "read_range", range).await;
     assert!(said.contains("ostrich"), "{said}");
     crib.end().await;
 }
@@ -333,7 +333,7 @@ async fn mongodb_over_http_lists_its_tools_and_says_what_it_misses() {
     };
     let crib = remote.crib().await;
     assert!(10 < crib.server().tools.len());
-    let said = refused(&crib, "list-databases", json!({})).await;
+    let said = refused(&crib, "list-databases", json!({"connectionId": "none"})).await;
     assert!(said.contains("connect"), "{said}");
     crib.end().await;
     remote.child.kill().await.unwrap();
