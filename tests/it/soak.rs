@@ -209,7 +209,9 @@ async fn check_rows(callers: &mut [Caller], seen: &[Seen]) {
     }
 }
 
-fn print_totals(seen: &[Seen]) -> (usize, usize) {
+/// Prints what was seen, and gives how many innocent calls were answered, were lost, and of these ran
+/// out of time.
+fn print_totals(seen: &[Seen]) -> (usize, usize, usize) {
     let mut hostile: BTreeMap<&str, usize> = BTreeMap::new();
     let mut lost: BTreeMap<&str, usize> = BTreeMap::new();
     for seen in seen {
@@ -223,8 +225,9 @@ fn print_totals(seen: &[Seen]) -> (usize, usize) {
     let answered: usize = seen.iter().map(|seen| seen.answered).sum();
     let slowest = seen.iter().map(|seen| seen.slowest).max();
     println!("slowest innocent call: {:?}", slowest.unwrap_or_default());
-    println!("answered: {answered}, hostile: {hostile:?}, lost to a neighbour: {lost:?}");
-    (answered, lost.values().sum())
+    println!("answered: {answered}, hostile: {hostile:?}, lost: {lost:?}");
+    let timeouts = lost.get("UPSTREAM_TIMEOUT").copied();
+    (answered, lost.values().sum(), timeouts.unwrap_or_default())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -250,8 +253,10 @@ async fn no_call_runs_twice_and_nothing_is_left_behind() {
         used / 100
     );
     let seen: Vec<Seen> = callers.iter_mut().map(Caller::take_seen).collect();
-    let (answered, lost) = print_totals(&seen);
+    let (answered, lost, timeouts) = print_totals(&seen);
     assert!(10 * lost < answered, "{answered} answered, {lost} lost");
+    // On a machine with more to do than it can, a call may wait for longer than it has.
+    assert!(100 * timeouts <= answered, "{timeouts} timeouts");
     check_marks(&seen, &folder.path().join("calls"));
     check_rows(&mut callers, &seen).await;
 

@@ -261,7 +261,13 @@ impl Caller {
                     "nothing" => "OUTCOME_UNKNOWN",
                     _ => "UPSTREAM_CRASHED",
                 };
-                let codes = [own, "UPSTREAM_CRASHED", "UPSTREAM_UNAVAILABLE", "BUSY"];
+                let codes = [
+                    own,
+                    "UPSTREAM_CRASHED",
+                    "UPSTREAM_UNAVAILABLE",
+                    "UPSTREAM_TIMEOUT",
+                    "BUSY",
+                ];
                 assert!(codes.contains(&code.as_str()), "{way}: {code}");
             }
             (_, Answer::Left) => assert!(leaves),
@@ -285,7 +291,13 @@ impl Caller {
         let Answer::Lost(code) = answer else {
             panic!("{answer:?}")
         };
-        let codes = ["UPSTREAM_CRASHED", "UPSTREAM_UNAVAILABLE", "BUSY"];
+        // A timeout is no neighbour's doing: they are counted apart, and few.
+        let codes = [
+            "UPSTREAM_CRASHED",
+            "UPSTREAM_UNAVAILABLE",
+            "UPSTREAM_TIMEOUT",
+            "BUSY",
+        ];
         assert!(codes.contains(&code.as_str()), "{code}");
         *self.seen.lost.entry(code).or_default() += 1;
     }
@@ -307,7 +319,12 @@ impl Caller {
         });
         let result = self.call("run_tool", request).await;
         match result["structuredContent"]["error"].as_str() {
-            Some(code) => Answer::Lost(code.to_owned()),
+            Some(code) => {
+                if code == "UPSTREAM_TIMEOUT" && tool != "silent" {
+                    println!("{tool}: {}", result["structuredContent"]["message"]);
+                }
+                Answer::Lost(code.to_owned())
+            }
             None => Answer::Text(result["content"][0]["text"].as_str().unwrap().to_owned()),
         }
     }
