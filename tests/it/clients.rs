@@ -12,6 +12,8 @@ use crate::program::{Program, clients_folder, finish, has_servers, root};
 
 /// One native tool of the surface `discovery`.
 const NATIVE: &str = "[discovery]\nnative = [\"time__get_current_time\"]\n";
+/// How often gemini is asked before a server counts as not connected.
+const GEMINI_TRIES: usize = 5;
 /// Longest a client may take.
 const CLIENT_MAX: Duration = Duration::from_mins(1);
 
@@ -205,16 +207,24 @@ fn gemini_connects_over_http_and_on_streams() {
         .env("NO_PROXY", "127.0.0.1")
         // Servers of a folder that is not trusted are not asked.
         .env("GEMINI_CLI_TRUST_WORKSPACE", "true");
-    let (code, output) = finish(&mut command, 3 * CLIENT_MAX);
-    assert_eq!(code, Some(0), "{output}");
-    let line = |name: &str| {
-        let found = output.lines().find(|line| line.contains(name));
-        found.unwrap_or_else(|| panic!("no {name}: {output}"))
-    };
-    for name in ["over-http", "on-streams"] {
-        assert!(line(name).ends_with("- Connected"), "{output}");
+    // It gives each server five seconds, which a machine under load may not keep: asked again then.
+    let mut output = String::new();
+    for _try in 0..GEMINI_TRIES {
+        let (code, said) = finish(&mut command, 3 * CLIENT_MAX);
+        assert_eq!(code, Some(0), "{said}");
+        let is_wrong = |line: &str| line.contains("wrong-key") && line.ends_with("- Connected");
+        assert!(!said.lines().any(is_wrong), "{said}");
+        output = said;
+        if output.matches("- Connected").count() == 2 {
+            break;
+        }
     }
-    assert!(!line("wrong-key").ends_with("- Connected"), "{output}");
+    for name in ["over-http", "on-streams", "wrong-key"] {
+        let line = output.lines().find(|line| line.contains(name));
+        let line = line.unwrap_or_else(|| panic!("no {name}: {output}"));
+        let connected = line.ends_with("- Connected");
+        assert_eq!(connected, name != "wrong-key", "{output}");
+    }
 }
 
 #[test]
