@@ -16,7 +16,7 @@ use crate::catalog::refresh::{
     Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, server_as_listed,
 };
 use crate::catalog::scan::{KnownNames, ScanMemory, Severity, worst};
-use crate::domain::{Catalog, Server, ServerName, Tenant, TenantId};
+use crate::domain::{Catalog, Launch, Server, ServerName, Tenant, TenantId};
 use crate::search::Index;
 use crate::telemetry::{Chain, Gauge, set_gauge};
 
@@ -66,6 +66,8 @@ pub struct Ask<'a> {
     pub servers: &'a [ServerName],
     /// Whose secrets and settings; the local tenant's where nobody is named.
     pub tenant: Option<&'a TenantId>,
+    /// Whether registries are read whole, and not only what changed in them.
+    pub whole: bool,
 }
 
 /// Hears how many of how many tools are embedded.
@@ -123,6 +125,9 @@ impl App {
         progress: Progress<'_>,
     ) -> anyhow::Result<RefreshReport> {
         let mut job = self.refresher.job.lock().await;
+        if ask.whole {
+            job.read_whole_next();
+        }
         self.read_own().await;
         let asked = self.ask(ask).await;
         let own = self.refresher.own.load_full();
@@ -143,6 +148,44 @@ impl App {
         Ok(report)
     }
 
+    /// Asks servers that say that their lists changed, and publishes what came of it. Sources are not
+    /// read.
+    pub(super) async fn take_news(&self, servers: &[ServerName]) -> anyhow::Result<RefreshReport> {
+        let mut job = self.refresher.job.lock().await;
+        let catalog = self.catalog();
+        let mut asked = self
+            .ask(Ask {
+                servers,
+                ..Ask::default()
+            })
+            .await;
+        for answer in &mut asked {
+            answer.unasked_over = catalog.server(&answer.name).cloned();
+        }
+        let own = self.refresher.own.load_full();
+        let publisher = Publisher {
+            app: self,
+            progress: &|_, _| (),
+        };
+        let report = job.take_answers(&own, asked, &publisher).await;
+        let report = report.context("cannot take over what servers list")?;
+        drop(job);
+        for source in &report.sources {
+            if let SourceOutcome::Failed { reason } = &source.outcome {
+                tracing::warn!(server = %source.name, reason = %reason, "gave no list of tools");
+            }
+        }
+        tracing::info!(
+            changes = report.changes.len(),
+            waiting = report.waiting,
+            "judged what servers list now"
+        );
+        if report.published {
+            self.count_findings().await;
+        }
+        Ok(report)
+    }
+
     /// The servers that need no setting of anybody's to be asked for their tools.
     pub fn askable(&self) -> Vec<ServerName> {
         let catalog = self.catalog();
@@ -150,7 +193,8 @@ impl App {
             let config = server.config.iter();
             let mut config = config.filter(|slot| !slot.optional && slot.default.is_none());
             let mut secrets = server.secrets.iter().filter(|slot| !slot.optional);
-            server.launch.is_some() && secrets.next().is_none() && config.next().is_none()
+            let speaks_mcp = !matches!(server.launch, None | Some(Launch::OpenApi { .. }));
+            speaks_mcp && secrets.next().is_none() && config.next().is_none()
         });
         free.map(|server| server.name.clone()).collect()
     }
@@ -214,7 +258,11 @@ impl App {
             None => Err("there is no such server".to_owned()),
             Some(server) => self.ask_one(server, tenant).await,
         };
-        Asked { name, answer }
+        Asked {
+            name,
+            answer,
+            unasked_over: None,
+        }
     }
 
     async fn ask_one(

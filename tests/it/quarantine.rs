@@ -379,3 +379,112 @@ async fn a_tool_that_its_server_changes_is_withheld_until_it_is_approved() {
     let result = program.call(None, "run_tool", run_it(&found)).await;
     assert_eq!(result["content"][0]["text"], "polished", "{result}");
 }
+
+/// A folder with a server of one process, which changes its list when `relist` is called, with
+/// this policy for it. The count of what reaches the server is beside.
+fn relisting(policy: &str) -> Option<Folder> {
+    let python = crate::call::python()?;
+    let folder = Folder::new();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let script = crate::program::root().join("tests/it/upstream.py");
+    let manifest = format!(
+        "name = \"zebra\"\ntitle = \"Zebra\"\ndescription = \"Zebras.\"\ncategory = \"arts\"\n\
+         [launch.stdio]\ncommand = \"{python}\"\nargs = [\"{}\", \"--zebra\", \"--count={}\"]\n\
+         [provenance]\nsource = \"test\"\nlicense = \"MIT\"\n\
+         [[tools]]\nname = \"polish\"\ndescription = \"Polish a zebra statue.\"\narguments = []\n\
+         [[tools]]\nname = \"relist\"\ndescription = \"Relist zebras.\"\narguments = []\n",
+        script.display(),
+        folder.path().join("count").display()
+    );
+    std::fs::write(own.join("zebra.toml"), manifest).unwrap();
+    let config = format!(
+        "[model]\nenabled = false\n[catalog]\nbuiltin = false\npaths = [\"{}\"]\n\
+         [catalog.policies]\n{policy}\n",
+        own.display()
+    );
+    std::fs::write(folder.path().join("toolcrib.toml"), config).unwrap();
+    Some(folder)
+}
+
+/// Runs a tool that a search has found.
+async fn run_found(program: &Program, found: &Value, tool: &str) -> Value {
+    let request = json!({"capability_token": found["capability_token"], "tool_name": tool,
+        "arguments": {}});
+    program.call(None, "run_tool", request).await
+}
+
+/// Waits until the server has been asked for its list, and what it said was judged.
+async fn judged(program: &Program) {
+    for _ in 0..1_500 {
+        if program.log().contains("judged what servers list now") {
+            return;
+        }
+        tokio::task::block_in_place(pause);
+    }
+    panic!("{}", program.log());
+}
+
+fn lists(folder: &Folder) -> usize {
+    let count = std::fs::read_to_string(folder.path().join("count")).unwrap();
+    count.lines().filter(|line| *line == "list").count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_tells_of_a_change_is_asked_and_its_tool_withheld() {
+    let Some(folder) = relisting("zebra = \"quarantine\"") else {
+        println!("skipped: there is no python3");
+        return;
+    };
+    let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
+    program.ready().await;
+    let found = program.search(None, "polish a zebra statue").await;
+    let other = program.search(None, "relist zebras").await;
+    let relisted = run_found(&program, &other, "relist").await;
+    assert_eq!(relisted["content"][0]["text"], "relisted", "{relisted}");
+    judged(&program).await;
+    // Five notices, one question.
+    assert_eq!(lists(&folder), 1);
+    let refused = run_found(&program, &found, "polish").await;
+    assert_eq!(
+        refused["structuredContent"]["error"], "TOOL_CHANGED",
+        "{refused}"
+    );
+    let diff = run(&folder, &["catalog", "diff"], 3);
+    assert!(
+        diff.contains("+ Polish a zebra statue, and tell the press."),
+        "{diff}"
+    );
+    assert!(diff.contains("feed"), "{diff}");
+    run(&folder, &["catalog", "approve", "zebra"], 0);
+    refresh(&program).await;
+    let found = program.search(None, "polish a zebra statue").await;
+    let polished = run_found(&program, &found, "polish").await;
+    assert_eq!(polished["content"][0]["text"], "polished", "{polished}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_tells_by_itself_changes_nothing_that_is_pinned() {
+    let Some(folder) = relisting("") else {
+        println!("skipped: there is no python3");
+        return;
+    };
+    let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
+    program.ready().await;
+    let found = program.search(None, "polish a zebra statue").await;
+    let other = program.search(None, "relist zebras").await;
+    run_found(&program, &other, "relist").await;
+    judged(&program).await;
+    let polished = run_found(&program, &found, "polish").await;
+    assert_eq!(polished["content"][0]["text"], "polished", "{polished}");
+    let again = program.search(None, "polish a zebra statue").await;
+    assert!(
+        descriptions(&again).contains(&"Polish a zebra statue.".to_owned()),
+        "{again}"
+    );
+    let diff = run(&folder, &["catalog", "diff"], 3);
+    assert!(
+        diff.contains("+ Polish a zebra statue, and tell the press."),
+        "{diff}"
+    );
+}
