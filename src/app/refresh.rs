@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::app::hangup::Hangup;
 use crate::catalog::refresh::{
-    Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, server_as_listed,
+    Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, SourceReport,
+    server_as_listed,
 };
 use crate::catalog::scan::{KnownNames, ScanMemory, Severity, worst};
+use crate::catalog::snapshot::{SnapshotFile, SourceState};
 use crate::domain::{Catalog, Launch, Server, ServerName, Tenant, TenantId};
 use crate::search::Index;
 use crate::telemetry::{Chain, Gauge, set_gauge};
@@ -29,6 +31,7 @@ const JITTER: f64 = 0.1;
 #[derive(Debug)]
 pub(super) struct Refresher {
     job: tokio::sync::Mutex<RefreshJob>,
+    file: SnapshotFile,
     /// The default catalog and the operator's files, as they last read.
     own: ArcSwap<Catalog>,
     last: Mutex<Option<RefreshReport>>,
@@ -39,12 +42,13 @@ pub(super) struct Refresher {
 impl Refresher {
     pub(super) fn new(
         options: RefreshOptions,
-        file: crate::catalog::snapshot::SnapshotFile,
+        file: SnapshotFile,
         own: Arc<Catalog>,
         published: Arc<Catalog>,
     ) -> Self {
         Self {
-            job: tokio::sync::Mutex::new(RefreshJob::new(options, file, published)),
+            job: tokio::sync::Mutex::new(RefreshJob::new(options, file.clone(), published)),
+            file,
             own: ArcSwap::from(own),
             last: Mutex::new(None),
             scanned: tokio::sync::Mutex::new(None),
@@ -140,7 +144,9 @@ impl App {
         drop(job);
         log(&report);
         // A command that ends after one round has nobody to show the count to, and no memory.
-        if report.published && self.refresher.scanned.lock().await.is_some() {
+        let read = |source: &SourceReport| matches!(source.outcome, SourceOutcome::Read { .. });
+        let is_news = report.published || report.sources.iter().any(read);
+        if is_news && self.refresher.scanned.lock().await.is_some() {
             self.count_findings().await;
         }
         let last = &self.refresher.last;
@@ -180,9 +186,7 @@ impl App {
             waiting = report.waiting,
             "judged what servers list now"
         );
-        if report.published {
-            self.count_findings().await;
-        }
+        self.count_findings().await;
         Ok(report)
     }
 
@@ -279,14 +283,21 @@ impl App {
         Ok(server_as_listed(server, &listed))
     }
 
-    /// Counts what the scanner finds at its highest severity, for the metrics. What did not change
-    /// since the last count is not scanned again. Counts wait for each other.
+    /// Counts what the scanner finds at its highest severity, for the metrics: of what is published,
+    /// where only what changed since the last count is scanned, and of what waits. Counts wait for
+    /// each other.
     async fn count_findings(&self) {
         let mut scanned = self.refresher.scanned.lock().await;
         let mut memory = scanned.take().unwrap_or_default();
         let (catalog, own) = (self.catalog(), self.refresher.own.load_full());
+        let file = self.refresher.file.clone();
         let counting = tokio::task::spawn_blocking(move || {
-            let found = memory.scan_catalog(&catalog, &KnownNames::of(&own));
+            let known = KnownNames::of(&own);
+            let snapshot = file.load();
+            let held = snapshot.states().flat_map(SourceState::waiting);
+            let waiting: usize = held.map(|held| held.flagged(&known)).sum();
+            set_gauge(Gauge::WaitingFlagged, waiting);
+            let found = memory.scan_catalog(&catalog, &known);
             let high = found
                 .iter()
                 .filter(|suspicion| worst(&suspicion.findings) == Some(Severity::High));

@@ -70,6 +70,11 @@ impl SourceState {
         self.servers.iter().find(|server| server.name == *name)
     }
 
+    /// What waits, server by server.
+    pub fn waiting(&self) -> impl Iterator<Item = &Held> {
+        self.held.values()
+    }
+
     /// Tools that are published.
     pub fn tools(&self) -> usize {
         self.servers.iter().map(|server| server.tools.len()).sum()

@@ -103,7 +103,13 @@ impl Lamps {
         let path = folder.path().join("lamps.json");
         std::fs::write(&path, document(&format!("{url}/v1"))).unwrap();
         let text = tokio::task::block_in_place(|| {
-            let output = folder.run(&["catalog", "import", "auto", path.to_str().unwrap()]);
+            let output = folder.run(&[
+                "catalog",
+                "import",
+                "auto",
+                path.to_str().unwrap(),
+                "--notes",
+            ]);
             let text = String::from_utf8_lossy(&output.stdout).into_owned()
                 + &String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{text}");
