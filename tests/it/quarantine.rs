@@ -562,7 +562,7 @@ async fn run_found(program: &Program, found: &Value, tool: &str) -> Value {
 }
 
 /// Waits until the server has been asked for its list, and what it said was judged.
-async fn judged(program: &Program) {
+fn judged(program: &Program) {
     for _ in 0..1_500 {
         if program.log().contains("judged what servers list now") {
             return;
@@ -589,7 +589,7 @@ async fn a_server_that_tells_of_a_change_is_asked_and_its_tool_withheld() {
     let other = program.search(None, "relist zebras").await;
     let relisted = run_found(&program, &other, "relist").await;
     assert_eq!(relisted["content"][0]["text"], "relisted", "{relisted}");
-    judged(&program).await;
+    judged(&program);
     // Five notices, one question.
     assert_eq!(lists(&folder), 1);
     let refused = run_found(&program, &found, "polish").await;
@@ -621,7 +621,7 @@ async fn what_a_server_tells_by_itself_changes_nothing_that_is_pinned() {
     let found = program.search(None, "polish a zebra statue").await;
     let other = program.search(None, "relist zebras").await;
     run_found(&program, &other, "relist").await;
-    judged(&program).await;
+    judged(&program);
     let polished = run_found(&program, &found, "polish").await;
     assert_eq!(polished["content"][0]["text"], "polished", "{polished}");
     let again = program.search(None, "polish a zebra statue").await;
