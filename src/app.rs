@@ -9,6 +9,7 @@ mod build;
 mod model;
 mod sources;
 mod refresh;
+mod lists;
 mod hangup;
 mod health;
 mod surfaces;

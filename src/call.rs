@@ -41,8 +41,8 @@ pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
 pub use self::spent::Ending;
-pub(crate) use self::upstream::{HttpError, Process, checked_client};
-pub use self::upstream::{SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
+pub(crate) use self::upstream::{HttpError, HttpService, Process};
+pub use self::upstream::{ListNews, SessionStatus, UpstreamError, UpstreamOptions, Upstreams};
 
 /// Key of a result's structured part.
 const STRUCTURED: &str = "structuredContent";
@@ -171,14 +171,17 @@ impl Caller {
             let left = refuse();
             return Err(CallError::ToolChanged { run_id, tool, left });
         };
-        let arguments = self.arguments.check(catalog.tool(slot), request.arguments);
-        let arguments = arguments.map_err(|problems| CallError::InvalidArguments {
+        let (server, defined) = (catalog.server_of(slot), catalog.tool(slot));
+        let checked = self
+            .arguments
+            .check_placed(server, defined, request.arguments);
+        let arguments = checked.map_err(|problems| CallError::InvalidArguments {
             run_id: Some(run_id),
             tool: tool.clone(),
             problems,
             left: Some(refuse()),
         })?;
-        let resolved = self.resolve(tenant, catalog.server_of(slot));
+        let resolved = self.resolve(tenant, server);
         let resolved = resolved.map_err(|e| unresolved(e, Some(run_id), &tool, Some(&refuse)))?;
         let failed = |source: UpstreamError| CallError::Upstream {
             run_id: Some(run_id),
@@ -187,7 +190,7 @@ impl Caller {
         };
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
-        lease.check().map_err(failed)?;
+        lease.check(&tool.tool).map_err(failed)?;
         let taken = self.handles.take(&tenant.id, &handle);
         taken.map_err(|error| self.not_taken(tenant, &handle, error))?;
         let key = handle.key(&tenant.id);
@@ -209,14 +212,17 @@ impl Caller {
         let catalog = self.catalog.load_full();
         let found = catalog.find(tool).filter(|_| tenant.scope.allows(tool));
         let slot = found.ok_or_else(|| CallError::UnknownTool { tool: tool.clone() })?;
-        let arguments = self.arguments.check(catalog.tool(slot), Some(arguments));
-        let arguments = arguments.map_err(|problems| CallError::InvalidArguments {
+        let (server, defined) = (catalog.server_of(slot), catalog.tool(slot));
+        let checked = self
+            .arguments
+            .check_placed(server, defined, Some(arguments));
+        let arguments = checked.map_err(|problems| CallError::InvalidArguments {
             run_id: None,
             tool: tool.clone(),
             problems,
             left: None,
         })?;
-        let resolved = self.resolve(tenant, catalog.server_of(slot));
+        let resolved = self.resolve(tenant, server);
         let resolved = resolved.map_err(|error| unresolved(error, None, tool, None))?;
         let failed = |source: UpstreamError| CallError::Upstream {
             run_id: None,
@@ -225,11 +231,11 @@ impl Caller {
         };
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
-        lease.check().map_err(failed)?;
+        lease.check(&tool.tool).map_err(failed)?;
         let result = lease.call(&tool.tool, arguments, &caller).await;
         let result = result.map_err(failed)?;
         let structured = result.contains_key(STRUCTURED);
-        let promised = catalog.tool(slot).output_schema().is_some();
+        let promised = defined.output_schema().is_some();
         let mut outcome = self.outcome(tenant, None, tool.clone(), result);
         outcome.breaks_promise = promised && structured && !outcome.result.contains_key(STRUCTURED);
         Ok(outcome)
@@ -281,7 +287,7 @@ impl Caller {
     ) -> Result<Map<String, Value>, UpstreamError> {
         let resolved = self.resolve(tenant, server)?;
         let lease = self.upstreams.lease(&tenant.id, resolved, side).await?;
-        lease.check()?;
+        lease.check(tool)?;
         lease.call(tool, arguments, side).await
     }
 

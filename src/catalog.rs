@@ -5,6 +5,7 @@ pub mod manifest;
 pub mod import;
 pub mod merge;
 pub mod export;
+mod record;
 mod load;
 pub mod scan;
 pub mod pins;

@@ -8,6 +8,7 @@ mod embedding;
 mod handle;
 mod hash;
 mod name;
+mod operation;
 mod query;
 mod run;
 mod server;
@@ -22,11 +23,14 @@ pub use self::embedding::{Embedding, EmbeddingError};
 pub use self::handle::{Handle, HandleKey, ParseHandleError};
 pub use self::hash::DefinitionHash;
 pub use self::name::{ParseNameError, ServerName, SettingName, ToolId, ToolName};
+pub use self::operation::{
+    Method, Operation, OperationBody, OperationError, OperationParts, PlaceError, Placed,
+};
 pub use self::query::{ParseQueryError, QUERY_CHARS_MAX, Query};
 pub use self::run::{ParseRunIdError, RunId};
 pub use self::server::{
-    ConfigSlot, Launch, LaunchError, Provenance, SecretSlot, Server, Template, TemplateError,
-    TemplatePart,
+    ConfigSlot, Launch, LaunchError, Operations, Provenance, SecretSlot, Server, Template,
+    TemplateError, TemplatePart,
 };
 pub use self::settings::{ReadSettingError, Settings};
 pub use self::shape::{ParseShapeError, Shape};

@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::app::hangup::Hangup;
 use crate::catalog::refresh::{
-    Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, server_as_listed,
+    Asked, Publish, RefreshJob, RefreshOptions, RefreshReport, SourceOutcome, SourceReport,
+    server_as_listed,
 };
 use crate::catalog::scan::{KnownNames, ScanMemory, Severity, worst};
-use crate::domain::{Catalog, Server, ServerName, Tenant, TenantId};
+use crate::catalog::snapshot::{SnapshotFile, SourceState};
+use crate::domain::{Catalog, Launch, Server, ServerName, Tenant, TenantId};
 use crate::search::Index;
 use crate::telemetry::{Chain, Gauge, set_gauge};
 
@@ -29,6 +31,7 @@ const JITTER: f64 = 0.1;
 #[derive(Debug)]
 pub(super) struct Refresher {
     job: tokio::sync::Mutex<RefreshJob>,
+    file: SnapshotFile,
     /// The default catalog and the operator's files, as they last read.
     own: ArcSwap<Catalog>,
     last: Mutex<Option<RefreshReport>>,
@@ -39,12 +42,13 @@ pub(super) struct Refresher {
 impl Refresher {
     pub(super) fn new(
         options: RefreshOptions,
-        file: crate::catalog::snapshot::SnapshotFile,
+        file: SnapshotFile,
         own: Arc<Catalog>,
         published: Arc<Catalog>,
     ) -> Self {
         Self {
-            job: tokio::sync::Mutex::new(RefreshJob::new(options, file, published)),
+            job: tokio::sync::Mutex::new(RefreshJob::new(options, file.clone(), published)),
+            file,
             own: ArcSwap::from(own),
             last: Mutex::new(None),
             scanned: tokio::sync::Mutex::new(None),
@@ -66,6 +70,8 @@ pub struct Ask<'a> {
     pub servers: &'a [ServerName],
     /// Whose secrets and settings; the local tenant's where nobody is named.
     pub tenant: Option<&'a TenantId>,
+    /// Whether registries are read whole, and not only what changed in them.
+    pub whole: bool,
 }
 
 /// Hears how many of how many tools are embedded.
@@ -123,6 +129,9 @@ impl App {
         progress: Progress<'_>,
     ) -> anyhow::Result<RefreshReport> {
         let mut job = self.refresher.job.lock().await;
+        if ask.whole {
+            job.read_whole_next();
+        }
         self.read_own().await;
         let asked = self.ask(ask).await;
         let own = self.refresher.own.load_full();
@@ -135,11 +144,49 @@ impl App {
         drop(job);
         log(&report);
         // A command that ends after one round has nobody to show the count to, and no memory.
-        if report.published && self.refresher.scanned.lock().await.is_some() {
+        let read = |source: &SourceReport| matches!(source.outcome, SourceOutcome::Read { .. });
+        let is_news = report.published || report.sources.iter().any(read);
+        if is_news && self.refresher.scanned.lock().await.is_some() {
             self.count_findings().await;
         }
         let last = &self.refresher.last;
         *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(report.clone());
+        Ok(report)
+    }
+
+    /// Asks servers that say that their lists changed, and publishes what came of it. Sources are not
+    /// read.
+    pub(super) async fn take_news(&self, servers: &[ServerName]) -> anyhow::Result<RefreshReport> {
+        let mut job = self.refresher.job.lock().await;
+        let catalog = self.catalog();
+        let mut asked = self
+            .ask(Ask {
+                servers,
+                ..Ask::default()
+            })
+            .await;
+        for answer in &mut asked {
+            answer.unasked_over = catalog.server(&answer.name).cloned();
+        }
+        let own = self.refresher.own.load_full();
+        let publisher = Publisher {
+            app: self,
+            progress: &|_, _| (),
+        };
+        let report = job.take_answers(&own, asked, &publisher).await;
+        let report = report.context("cannot take over what servers list")?;
+        drop(job);
+        for source in &report.sources {
+            if let SourceOutcome::Failed { reason } = &source.outcome {
+                tracing::warn!(server = %source.name, reason = %reason, "gave no list of tools");
+            }
+        }
+        tracing::info!(
+            changes = report.changes.len(),
+            waiting = report.waiting,
+            "judged what servers list now"
+        );
+        self.count_findings().await;
         Ok(report)
     }
 
@@ -150,7 +197,8 @@ impl App {
             let config = server.config.iter();
             let mut config = config.filter(|slot| !slot.optional && slot.default.is_none());
             let mut secrets = server.secrets.iter().filter(|slot| !slot.optional);
-            server.launch.is_some() && secrets.next().is_none() && config.next().is_none()
+            let speaks_mcp = !matches!(server.launch, None | Some(Launch::OpenApi { .. }));
+            speaks_mcp && secrets.next().is_none() && config.next().is_none()
         });
         free.map(|server| server.name.clone()).collect()
     }
@@ -214,7 +262,11 @@ impl App {
             None => Err("there is no such server".to_owned()),
             Some(server) => self.ask_one(server, tenant).await,
         };
-        Asked { name, answer }
+        Asked {
+            name,
+            answer,
+            unasked_over: None,
+        }
     }
 
     async fn ask_one(
@@ -231,14 +283,21 @@ impl App {
         Ok(server_as_listed(server, &listed))
     }
 
-    /// Counts what the scanner finds at its highest severity, for the metrics. What did not change
-    /// since the last count is not scanned again. Counts wait for each other.
+    /// Counts what the scanner finds at its highest severity, for the metrics: of what is published,
+    /// where only what changed since the last count is scanned, and of what waits. Counts wait for
+    /// each other.
     async fn count_findings(&self) {
         let mut scanned = self.refresher.scanned.lock().await;
         let mut memory = scanned.take().unwrap_or_default();
         let (catalog, own) = (self.catalog(), self.refresher.own.load_full());
+        let file = self.refresher.file.clone();
         let counting = tokio::task::spawn_blocking(move || {
-            let found = memory.scan_catalog(&catalog, &KnownNames::of(&own));
+            let known = KnownNames::of(&own);
+            let snapshot = file.load();
+            let held = snapshot.states().flat_map(SourceState::waiting);
+            let waiting: usize = held.map(|held| held.flagged(&known)).sum();
+            set_gauge(Gauge::WaitingFlagged, waiting);
+            let found = memory.scan_catalog(&catalog, &known);
             let high = found
                 .iter()
                 .filter(|suspicion| worst(&suspicion.findings) == Some(Severity::High));

@@ -65,6 +65,7 @@ impl App {
         };
         self.spawn_upkeep();
         self.spawn_refreshing(true);
+        self.spawn_following_lists();
         let serving = self.spawn_server(mcp_listener, mcp);
         let admin = self.spawn_server(admin_listener, admin);
         started(listening);
@@ -96,6 +97,7 @@ impl App {
         let handler = self.resident_handler(guest)?;
         self.spawn_upkeep();
         self.spawn_refreshing(false);
+        self.spawn_following_lists();
         let served = handler.serve_stdio(&self.lifecycle).await;
         self.lifecycle.stop();
         self.shut_down().await;

@@ -1,6 +1,7 @@
 //! From the configuration to what the refresh job works with.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -48,6 +49,7 @@ impl Place {
             }
             options.sources.push(read);
         }
+        options.whole_after = Duration::from_secs(section.whole_read_s);
         let policies = section.policies.iter().map(|(server, policy)| {
             let key = || format!("catalog.policies.{server}");
             let server: ServerName = server.parse().with_context(key)?;

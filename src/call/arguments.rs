@@ -8,7 +8,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
-use crate::domain::{DefinitionHash, Tool, clean_line};
+use crate::domain::{DefinitionHash, Launch, Server, Tool, clean_line};
 
 /// Most problems reported at once: enough to correct a call, few enough to read.
 const PROBLEMS_MAX: usize = 8;
@@ -82,6 +82,28 @@ impl Arguments {
             Value::Object(map) => Ok(map),
             _ => Err(vec![Problem::new("", "an object")]),
         }
+    }
+
+    /// As [`Arguments::check`]; where the tool is an operation of an HTTP service, each argument also
+    /// fits its place in the request.
+    pub(crate) fn check_placed(
+        &self,
+        server: &Server,
+        tool: &Tool,
+        arguments: Option<Value>,
+    ) -> Result<Map<String, Value>, Vec<Problem>> {
+        let arguments = self.check(tool, arguments)?;
+        if let Some(Launch::OpenApi { operations, .. }) = &server.launch
+            && let Some(operation) = operations.get(tool.name())
+            && let Err(error) = operation.place(&arguments)
+        {
+            let path = error.argument().map(|name| format!("/{}", escape(name)));
+            return Err(vec![Problem::new(
+                path.unwrap_or_default(),
+                error.to_string(),
+            )]);
+        }
+        Ok(arguments)
     }
 
     /// The compiled schema, or `None` for a schema that is broken: its tool is called with

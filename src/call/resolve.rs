@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use crate::domain::{
-    ConfigSlot, Launch, ReadSettingError, Server, ServerName, SettingName, Settings, Template,
-    TemplatePart, TenantId,
+    ConfigSlot, Launch, Operations, ReadSettingError, Server, ServerName, SettingName, Settings,
+    Template, TemplatePart, TenantId,
 };
 
 /// Mode of a tenant's folder.
@@ -56,6 +56,8 @@ pub enum ResolveError {
 pub(crate) struct Resolved {
     /// Whose launch it is.
     pub(super) server: ServerName,
+    /// Whose values are in it.
+    pub(super) tenant: TenantId,
     /// What to start or where to connect.
     pub(super) target: Target,
     /// The tenant's folder, current directory of a child.
@@ -93,6 +95,15 @@ pub(super) enum Target {
         /// Headers of each request.
         headers: Vec<(String, SecretString)>,
     },
+    /// A service that speaks no MCP.
+    Service {
+        /// Its address.
+        base_url: String,
+        /// Headers of each request.
+        headers: Vec<(String, SecretString)>,
+        /// How its tools are asked for.
+        operations: Operations,
+    },
 }
 
 impl fmt::Debug for Resolved {
@@ -128,6 +139,7 @@ pub(crate) fn resolve(
     let secrets = filler.secrets;
     Ok(Resolved {
         server: server.name.clone(),
+        tenant: tenant.clone(),
         fingerprint: fingerprint(&target),
         target,
         workspace,
@@ -221,6 +233,15 @@ impl Filler<'_> {
             Launch::Http { url, headers } => Ok(Target::Remote {
                 url: self.fill(url, Place::Url)?.unwrap_or_default(),
                 headers: self.pairs(headers)?,
+            }),
+            Launch::OpenApi {
+                base_url,
+                headers,
+                operations,
+            } => Ok(Target::Service {
+                base_url: self.fill(base_url, Place::Url)?.unwrap_or_default(),
+                headers: self.pairs(headers)?,
+                operations: operations.clone(),
             }),
             // What is no image would be an option of `docker run`; no catalog file may say so, and
             // what came another way is not believed either.
@@ -350,7 +371,12 @@ fn fingerprint(target: &Target) -> [u8; 32] {
             }
             env
         }
-        Target::Remote { url, headers } => {
+        Target::Remote { url, headers }
+        | Target::Service {
+            base_url: url,
+            headers,
+            ..
+        } => {
             add(url);
             headers
         }
@@ -455,7 +481,12 @@ mod tests {
                     .map(|(n, v)| (n.clone(), v.expose_secret().to_owned()));
                 (std::iter::once(first).chain(args).collect(), env.collect())
             }
-            Target::Remote { url, headers } => {
+            Target::Remote { url, headers }
+            | Target::Service {
+                base_url: url,
+                headers,
+                ..
+            } => {
                 let headers = headers
                     .iter()
                     .map(|(n, v)| (n.clone(), v.expose_secret().to_owned()));

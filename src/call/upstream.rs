@@ -6,10 +6,12 @@
 //! ```
 //!
 //! A session starts at its first use, is shared by the calls of its tenant, and closes when idle,
-//! when a value it was started from changes, and at shutdown.
+//! when a value it was started from changes, and at shutdown. An HTTP service without MCP has no
+//! session: a lease of it holds a place and a client.
 
 mod options;
 mod slot;
+mod places;
 mod breaker;
 mod start;
 mod session;
@@ -27,8 +29,10 @@ mod lines;
 mod readable;
 mod stderr;
 mod http;
+mod service;
 mod address;
 mod tap;
+mod lists;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,17 +44,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallerSide;
-use crate::call::resolve::{Resolved, resolve};
+use crate::call::resolve::{Resolved, Target, resolve};
 use crate::call::upstream::census::Census;
-use crate::call::upstream::lease::Lease;
+use crate::call::upstream::lease::{Lease, Link};
 use crate::call::upstream::slot::Slot;
 use crate::domain::{Server, ServerName, Settings, Tenant, TenantId};
 use crate::lifecycle::Lifecycle;
 
 pub(crate) use self::child::Process;
 pub use self::error::UpstreamError;
-pub(crate) use self::http::{HttpError, checked_client};
+pub(crate) use self::http::HttpError;
+pub use self::lists::ListNews;
 pub use self::options::UpstreamOptions;
+pub(crate) use self::service::HttpService;
 
 /// How long the end of all sessions may take beyond the time to kill one.
 const CLOSE_MAX: Duration = Duration::from_secs(3);
@@ -91,6 +97,8 @@ struct Pool {
     tenants: DashMap<TenantId, Arc<Semaphore>>,
     /// What the children use.
     census: Arc<Census>,
+    /// What sessions tell of their servers' lists.
+    news: Arc<ListNews>,
     /// Cancelled by [`Upstreams::close`]: nothing starts any more.
     closed: CancellationToken,
 }
@@ -107,6 +115,7 @@ impl Upstreams {
                 sessions,
                 tenants: DashMap::new(),
                 census: Arc::default(),
+                news: Arc::default(),
                 closed: CancellationToken::new(),
             }),
         }
@@ -115,6 +124,11 @@ impl Upstreams {
     /// The limits and places in force.
     pub fn options(&self) -> &UpstreamOptions {
         &self.pool.options
+    }
+
+    /// What sessions tell of their servers' lists of tools. One reader takes it.
+    pub fn list_news(&self) -> Arc<ListNews> {
+        Arc::clone(&self.pool.news)
     }
 
     /// A server's tools as it lists them, each a definition as JSON.
@@ -147,18 +161,21 @@ impl Upstreams {
         let slot = self.pool.slots.entry(key).or_default().clone();
         let end = started + self.pool.options.call_max;
         let leased = async {
-            let session = slot.session(&self.pool, tenant, resolved).await?;
-            let places = session.places.clone();
+            let link = match &resolved.target {
+                Target::Service { .. } => Link::Service(slot.service(&self.pool, resolved)?),
+                _session => Link::Session(slot.session(&self.pool, tenant, resolved).await?),
+            };
+            let places = link.places();
             let place = tokio::time::timeout(self.pool.options.wait_max, places.acquire_owned());
             match place.await {
-                Ok(Ok(place)) => Ok((session, place)),
+                Ok(Ok(place)) => Ok((link, place)),
                 _full => Err(UpstreamError::Busy {
                     what: "calls to this server",
                     retry_after: self.pool.options.wait_max,
                 }),
             }
         };
-        let (session, place) = tokio::select! {
+        let (link, place) = tokio::select! {
             leased = leased => leased?,
             () = side.cancel.cancelled() => return Err(UpstreamError::Cancelled { sent: false }),
             () = self.pool.lifecycle.cancelled() => return Err(UpstreamError::ShuttingDown),
@@ -173,7 +190,7 @@ impl Upstreams {
         };
         Ok(Lease {
             pool: self.pool.clone(),
-            session,
+            link,
             slot,
             server,
             started,

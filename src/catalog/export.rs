@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::catalog::import::{
     ARGUMENTS_KEY, DOCKER_EXTENSION, KEYWORDS_KEY, LIST_SERVER_KEY, LIST_SERVERS_KEY,
 };
-use crate::domain::{Annotations, Catalog, Input, Launch, Server, Template, Tool};
+use crate::catalog::record;
+use crate::domain::{Catalog, Definition, Input, Launch, Server, Template, Tool};
 
 /// One server a line, by name.
 pub fn normal_form(catalog: &Catalog) -> String {
@@ -71,113 +72,24 @@ pub fn tools_list(catalog: &Catalog) -> String {
 
 /// All of a server but its tools, in normal form.
 pub fn server_json(server: &Server) -> Value {
-    let secrets: Vec<Value> = server
-        .secrets
-        .iter()
-        .map(|slot| {
-            json!({ "name": slot.name.as_str(), "description": &*slot.description,
-                    "optional": slot.optional })
-        })
-        .collect();
-    let config: Vec<Value> = server
-        .config
-        .iter()
-        .map(|slot| {
-            json!({ "name": slot.name.as_str(), "description": &*slot.description,
-                    "default": slot.default.as_ref().map(ToString::to_string),
-                    "optional": slot.optional })
-        })
-        .collect();
-    json!({
-        "name": server.name.as_str(),
-        "title": &*server.title,
-        "description": &*server.description,
-        "category": &*server.category,
-        "tags": server.tags,
-        "owner": &*server.owner,
-        "launch": server.launch.as_ref().map(launch_json),
-        "secrets": secrets,
-        "config": config,
-        "provenance": {
-            "source": &*server.provenance.source,
-            "version": &*server.provenance.version,
-            "license": &*server.provenance.license,
-        },
-    })
+    record::head_to_json(server)
 }
 
-fn launch_json(launch: &Launch) -> Value {
-    let list =
-        |args: &[Template]| -> Vec<String> { args.iter().map(ToString::to_string).collect() };
-    match launch {
-        Launch::Stdio { command, args, env } => {
-            json!({ "stdio": { "command": &**command, "args": list(args), "env": pairs(env) } })
-        }
-        Launch::Http { url, headers } => {
-            json!({ "http": { "url": url.to_string(), "headers": pairs(headers) } })
-        }
-        Launch::Docker { image, args, env } => {
-            json!({ "docker": { "image": &**image, "args": list(args), "env": pairs(env) } })
-        }
-    }
-}
-
-fn pairs(pairs: &[(Box<str>, Template)]) -> Map<String, Value> {
-    pairs
-        .iter()
-        .map(|(name, template)| (name.to_string(), template.to_string().into()))
-        .collect()
-}
-
-/// A tool in normal form: what it takes as a list of arguments where that says everything, else
-/// as a schema.
+/// A tool in normal form, in clean text: what it takes as a list of arguments where that says
+/// everything, else as a schema.
 fn tool_json(tool: &Tool) -> Value {
-    let mut value = json!({ "name": tool.name().as_str(), "description": tool.description() });
-    let mut put = |key: &str, part: Value| {
-        value[key] = part;
+    let definition = Definition {
+        title: tool.title().to_owned(),
+        description: tool.description().to_owned(),
+        ..tool.definition()
     };
-    if !tool.title().is_empty() {
-        put("title", tool.title().into());
-    }
-    match arguments_json(tool.input()) {
-        Some(arguments) => put("arguments", arguments),
-        None => put("input_schema", tool.input().schema().clone()),
-    }
-    if let Some(schema) = tool.output_schema() {
-        put("output_schema", schema.clone());
-    }
-    let annotations = annotations_json(
-        tool.annotations(),
-        ["read_only", "destructive", "idempotent", "open_world"],
-    );
-    if !annotations.is_empty() {
-        put("annotations", annotations.into());
-    }
-    if !tool.keywords().is_empty() {
-        put("keywords", json!(tool.keywords()));
-    }
-    value
+    record::definition_to_json(definition, arguments_json(tool.input()))
 }
 
 /// The list of arguments, where it gives the same input when it is read again.
 fn arguments_json(input: &Input) -> Option<Value> {
-    let arguments = input.arguments();
     // An empty list is how others write that they know nothing of the arguments.
-    if arguments.is_empty() || &Input::from_arguments(arguments.to_vec()) != input {
-        return None;
-    }
-    let rows = arguments.iter().map(|argument| {
-        let mut row = json!({
-            "name": &*argument.name,
-            "type": argument.shape.to_string(),
-            "desc": &*argument.description,
-        });
-        if !argument.required {
-            row["optional"] = true.into();
-        }
-        row
-    });
-    Some(rows.collect())
+    record::arguments_to_json(input).filter(|_| !input.arguments().is_empty())
 }
 
 /// A tool as MCP writes it.
@@ -197,23 +109,11 @@ fn mcp_tool(tool: &Tool) -> Value {
         "idempotentHint",
         "openWorldHint",
     ];
-    let annotations = annotations_json(tool.annotations(), names);
+    let annotations = record::annotations_to_json(tool.annotations(), names);
     if !annotations.is_empty() {
         value["annotations"] = annotations.into();
     }
     value
-}
-
-fn annotations_json(annotations: Annotations, names: [&str; 4]) -> Map<String, Value> {
-    let flags = [
-        annotations.read_only,
-        annotations.destructive,
-        annotations.idempotent,
-        annotations.open_world,
-    ];
-    let said = names.iter().zip(flags);
-    said.filter_map(|(name, flag)| Some(((*name).to_owned(), flag?.into())))
-        .collect()
 }
 
 /// Docker's own keys for Docker's own programs, and all of the server beside them.
@@ -235,10 +135,12 @@ fn docker_entry(server: &Server) -> Value {
             entry["remote"] = json!({
                 "transport_type": "streamable-http",
                 "url": url.to_string(),
-                "headers": pairs(headers),
+                "headers": record::pairs(headers),
             });
         }
-        Some(Launch::Stdio { .. }) | None => entry["type"] = "server".into(),
+        Some(Launch::Stdio { .. } | Launch::OpenApi { .. }) | None => {
+            entry["type"] = "server".into();
+        }
     }
     entry["metadata"] = json!({
         "category": &*server.category,

@@ -98,6 +98,15 @@ impl Held {
         self.head.is_none() && self.tools.is_empty()
     }
 
+    /// How many of the things that wait have a finding of the highest severity.
+    pub fn flagged(&self, known: &KnownNames) -> usize {
+        let head = self.head.iter().map(|head| scan_server(head, known));
+        let tools = self.tools.iter().map(|held| scan_tool(&held.tool, known));
+        head.chain(tools)
+            .filter(|findings| is_flagged(findings))
+            .count()
+    }
+
     /// How many things wait.
     pub fn len(&self) -> usize {
         usize::from(self.head.is_some()) + self.tools.len()

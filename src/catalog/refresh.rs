@@ -5,18 +5,21 @@
 //! ```
 //!
 //! A source that cannot be read, or gives nothing, keeps its last good tools and is reported.
-//! Where nothing changed, nothing is written and nothing is published.
+//! Where nothing changed, nothing is written and nothing is published. A registry that can say what
+//! changed since a time is asked for that, and read whole from time to time.
 
 mod source;
 mod fetch;
 mod follow;
 mod read;
+mod since;
 mod judge;
 mod assemble;
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 
@@ -115,7 +118,7 @@ impl RefreshReport {
 }
 
 /// What a job works with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RefreshOptions {
     /// Where tools come from, beside the operator's own files.
     pub sources: Vec<Source>,
@@ -125,6 +128,21 @@ pub struct RefreshOptions {
     pub fetch: FetchOptions,
     /// Limits of reading.
     pub read: ReadLimits,
+    /// A registry that can say what changed is asked for that; after this time it is still read
+    /// whole, so that what was taken out of it is seen.
+    pub whole_after: Duration,
+}
+
+impl Default for RefreshOptions {
+    fn default() -> Self {
+        Self {
+            sources: Vec::new(),
+            policies: HashMap::new(),
+            fetch: FetchOptions::default(),
+            read: ReadLimits::default(),
+            whole_after: Duration::from_hours(24),
+        }
+    }
 }
 
 impl RefreshOptions {
@@ -146,6 +164,7 @@ pub struct RefreshJob {
     options: RefreshOptions,
     file: SnapshotFile,
     published: Arc<Catalog>,
+    whole_next: bool,
 }
 
 impl RefreshJob {
@@ -155,7 +174,13 @@ impl RefreshJob {
             options,
             file,
             published,
+            whole_next: false,
         }
+    }
+
+    /// The next round reads every registry whole, and not only what changed in it.
+    pub fn read_whole_next(&mut self) {
+        self.whole_next = true;
     }
 
     /// One round. `own` are the default catalog and the operator's files, which go over all
@@ -169,6 +194,28 @@ impl RefreshJob {
         let file = self.file.clone();
         let before = tokio::task::spawn_blocking(move || file.load()).await?;
         let readings = self.read_all(&before).await;
+        self.whole_next = false;
+        self.judge(own, (readings, asked), publish).await
+    }
+
+    /// As a round, with what servers have answered alone: all sources stay as they are.
+    pub async fn take_answers(
+        &mut self,
+        own: &Catalog,
+        asked: Vec<Asked>,
+        publish: &impl Publish,
+    ) -> Result<RefreshReport, RefreshError> {
+        let readings = self.options.sources.iter();
+        let readings = readings.map(|_| read::Reading::Unchanged).collect();
+        self.judge(own, (readings, asked), publish).await
+    }
+
+    async fn judge(
+        &mut self,
+        own: &Catalog,
+        (readings, asked): (Vec<read::Reading>, Vec<Asked>),
+        publish: &impl Publish,
+    ) -> Result<RefreshReport, RefreshError> {
         let known = KnownNames::of(own);
         let round = judge::Round {
             sources: self.options.sources.clone(),
@@ -203,11 +250,15 @@ impl RefreshJob {
             fetcher: &fetcher,
             limits: &self.options.read,
             policies: self.options.policies_mark(),
+            whole_after: match self.whole_next {
+                true => Duration::ZERO,
+                false => self.options.whole_after,
+            },
         };
         let mut readings = Vec::with_capacity(self.options.sources.len());
         for source in &self.options.sources {
-            let seen = before.source(&source.name).map(|state| &state.seen);
-            readings.push(reader.read(source, seen).boxed());
+            let state = before.source(&source.name);
+            readings.push(reader.read(source, state).boxed());
         }
         futures::stream::iter(readings)
             .buffered(TOGETHER)

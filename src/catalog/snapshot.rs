@@ -7,7 +7,6 @@
 //!
 //! One file holds a whole generation, so that a crash leaves the old one or the new one.
 
-mod record;
 mod file;
 
 use std::collections::BTreeMap;
@@ -18,7 +17,7 @@ use crate::domain::{Server, ServerName};
 
 pub(super) use self::file::hex;
 pub use self::file::{ChangeSnapshotError, ReadSnapshotError, SnapshotFile};
-pub use self::record::{
+pub use crate::catalog::record::{
     ReadRecordError, server_from_json, server_to_json, tool_from_json, tool_to_json,
 };
 
@@ -33,6 +32,10 @@ pub struct Seen {
     pub digest: String,
     /// The documents behind the first: pages of a registry, lists of tools.
     pub further: Vec<SeenDocument>,
+    /// Time of the newest update in a registry, as it writes it.
+    pub newest: Option<String>,
+    /// When a registry that can say what changed was last read whole, in seconds since 1970.
+    pub whole_at: Option<u64>,
 }
 
 /// What tells whether a document behind the first has changed.
@@ -65,6 +68,11 @@ impl SourceState {
     /// What is published of a server.
     pub fn server(&self, name: &ServerName) -> Option<&Arc<Server>> {
         self.servers.iter().find(|server| server.name == *name)
+    }
+
+    /// What waits, server by server.
+    pub fn waiting(&self) -> impl Iterator<Item = &Held> {
+        self.held.values()
     }
 
     /// Tools that are published.

@@ -213,6 +213,11 @@ fn launch_text(launch: Option<&Launch>) -> String {
         }
         Some(Launch::Http { url, .. }) => url.to_string(),
         Some(Launch::Docker { image, .. }) => format!("docker run {image}"),
+        Some(Launch::OpenApi {
+            base_url,
+            operations,
+            ..
+        }) => format!("{} HTTP operations at {base_url}", operations.len()),
     }
 }
 

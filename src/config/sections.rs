@@ -78,6 +78,8 @@ pub struct CatalogSection {
     pub paths: Vec<PathBuf>,
     /// Seconds between two refreshes of the sources in a server; 0 for none.
     pub refresh_s: u64,
+    /// Seconds after which a registry is read whole again, and not only what changed in it.
+    pub whole_read_s: u64,
     /// Whether the URL of a source may be plain `http` to a loopback address.
     pub allow_loopback: bool,
     /// Policies of single servers, over those of their sources: `trust`, `pin` or `quarantine`.
@@ -118,6 +120,7 @@ impl Default for CatalogSection {
             builtin: true,
             paths: Vec::new(),
             refresh_s: 3_600,
+            whole_read_s: 86_400,
             allow_loopback: false,
             policies: BTreeMap::new(),
             sources: Vec::new(),

@@ -1,10 +1,11 @@
 //! An MCP server in the catalog: how it is started, what it needs, which tools it has.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use crate::domain::{ServerName, SettingName, Tool, clean_line, clean_text};
+use crate::domain::{Operation, ServerName, SettingName, Tool, ToolName, clean_line, clean_text};
 
 /// Longest server description kept, in characters.
 const DESCRIPTION_MAX: usize = 2_000;
@@ -44,7 +45,7 @@ pub enum TemplatePart {
 }
 
 /// Text with places for settings, as in `Bearer {{secret:github.token}}`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Template(Vec<TemplatePart>);
 
 impl Template {
@@ -143,7 +144,19 @@ pub enum Launch {
         /// Environment inside the container.
         env: Vec<(Box<str>, Template)>,
     },
+    /// A service that speaks plain HTTP and no MCP: each tool is one of its operations.
+    OpenApi {
+        /// Its address; the paths of operations go behind it.
+        base_url: Template,
+        /// Headers of each request.
+        headers: Vec<(Box<str>, Template)>,
+        /// The operation of each tool; a tool without one is found but not run.
+        operations: Operations,
+    },
 }
+
+/// Operations of an HTTP service by the tools that they are.
+pub type Operations = Arc<BTreeMap<ToolName, Operation>>;
 
 impl Launch {
     /// All templates in it.
@@ -151,6 +164,9 @@ impl Launch {
         let (url, args, pairs): (Option<&Template>, &[Template], _) = match self {
             Self::Stdio { args, env, .. } | Self::Docker { args, env, .. } => (None, args, env),
             Self::Http { url, headers } => (Some(url), &[], headers),
+            Self::OpenApi {
+                base_url, headers, ..
+            } => (Some(base_url), &[], headers),
         };
         url.into_iter()
             .chain(args)
@@ -163,6 +179,7 @@ impl Launch {
         match self {
             Self::Stdio { args, .. } | Self::Docker { args, .. } => args.iter().collect(),
             Self::Http { url, .. } => vec![url],
+            Self::OpenApi { base_url, .. } => vec![base_url],
         }
     }
 }

@@ -3,6 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::domain::PlaceError;
+
 /// An argument is not what the tool takes. The value is never repeated: it may be a secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,6 +23,9 @@ pub enum ReadArgumentError {
         /// What was expected.
         expected: &'static str,
     },
+    /// It does not fit its place in a request.
+    #[error("an argument does not fit the request")]
+    Place(#[from] PlaceError),
     /// It, or the arguments as a whole, do not read as the type that the tool wants.
     #[error("{what} cannot be read")]
     Read {

@@ -1,29 +1,21 @@
 //! An HTTP service described by an OpenAPI document, each operation a tool.
 //!
-//! The importer reads the definitions; here is where arguments go in the request, and the request.
+//! The importer reads definitions and operations; the request is the one that catalog servers get.
 
-mod operation;
-
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt};
-use reqwest::Url;
 use secrecy::SecretString;
-use serde_json::Value;
 
-use crate::call::{HttpError, checked_client};
+use crate::call::{HttpError, HttpService};
 use crate::catalog::import::{self, Document, Format};
-use crate::domain::{ParseNameError, ServerName};
-use crate::registry::openapi::operation::Operation;
+use crate::domain::{Launch, Operations, ParseNameError, ServerName};
 use crate::registry::provider::{Call, ProvideError, ToolProvider};
-use crate::registry::{ToolList, ToolMetadata, ToolOutput, Visibility};
+use crate::registry::{ReadArgumentError, ToolList, ToolMetadata, ToolOutput, Visibility};
 
-/// Largest answer, in bytes.
-const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 /// Longest wait for an answer.
@@ -68,9 +60,9 @@ pub struct OpenApiOptions {
 /// The operations of one document.
 pub struct OpenApiProvider {
     name: ServerName,
-    base: Url,
-    http: reqwest::Client,
-    operations: HashMap<String, Operation>,
+    service: HttpService,
+    secrets: Vec<SecretString>,
+    operations: Operations,
     list: ToolList,
 }
 
@@ -96,81 +88,62 @@ impl OpenApiProvider {
             document: document.name.clone(),
             reason,
         };
-        let value: Value = serde_saphyr::from_str(&document.text).map_err(|error| {
-            refuse(
-                error
-                    .to_string()
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
-                    .to_owned(),
-            )
-        })?;
         let imported = import::read(Format::OpenApi, std::slice::from_ref(document));
         let Some(server) = imported.servers.first() else {
             let notes = imported.report.notes.iter().map(ToString::to_string);
             return Err(refuse(notes.collect::<Vec<_>>().join("; ")));
         };
-        let mut operations = operation::all(&value);
-        let tools = server
-            .tools
-            .iter()
-            .filter(|tool| operations.contains_key(tool.name().as_str()));
+        let operations = match &server.launch {
+            Some(Launch::OpenApi { operations, .. }) => operations.clone(),
+            _ => return Err(refuse("it has no operation that can be run".to_owned())),
+        };
+        let tools = server.tools.iter();
+        let tools = tools.filter(|tool| operations.contains_key(tool.name()));
         let tools = tools.map(|tool| ToolMetadata::new(tool.clone(), Visibility::Discoverable));
         let list = ToolList::new(tools.map(Arc::new));
-        operations.retain(|name, _| list.find(name).is_some());
         let service = |error: HttpError| ReadOpenApiError::Service {
             url: options.base.clone(),
             reason: error.to_string(),
         };
-        let client = checked_client(
+        let made = HttpService::new(
             &options.base,
             &options.headers,
             CONNECT_MAX,
             options.loopback,
         );
-        let (base, http) = client.map_err(service)?;
+        let headers = options.headers.iter();
         Ok(Self {
             name: name.parse()?,
-            base,
-            http,
+            service: made.map_err(service)?,
+            secrets: headers.map(|(_, secret)| secret.clone()).collect(),
             operations,
             list,
         })
     }
 
     async fn run(&self, call: Call) -> Result<Option<ToolOutput>, ProvideError> {
-        let Some(operation) = self.operations.get(&call.name) else {
+        let found = self
+            .operations
+            .iter()
+            .find(|(tool, _)| tool.as_str() == call.name);
+        let Some((_, operation)) = found else {
             return Ok(None);
         };
-        let request = operation.request(&self.http, &self.base, call.arguments)?;
-        let answer = async {
-            let response = request.send().await.map_err(|error| self.failure(&error))?;
-            let status = response.status();
-            let (mut body, mut parts) = (Vec::new(), response.bytes_stream());
-            while let Some(part) = parts.next().await {
-                body.extend_from_slice(&part.map_err(|error| self.failure(&error))?);
-                if ANSWER_BYTES_MAX < body.len() {
-                    let text = format!("the answer is over {ANSWER_BYTES_MAX} bytes");
-                    return Ok(ToolOutput::error(text));
-                }
-            }
-            let text = String::from_utf8_lossy(&body).into_owned();
-            if !status.is_success() {
-                return Ok(ToolOutput::error(format!("HTTP {status}\n{text}")));
-            }
-            Ok(match serde_json::from_str::<Value>(&text) {
-                Ok(value @ Value::Object(_)) => ToolOutput::json(value),
-                _ => ToolOutput::text(text),
-            })
-        };
+        let placed = operation.place(&call.arguments.into_map());
+        let placed = placed.map_err(ReadArgumentError::from)?;
         tokio::select! {
-            answer = tokio::time::timeout(ANSWER_MAX, answer) => match answer {
-                Ok(output) => output.map(Some),
-                Err(_elapsed) => Err(ProvideError::TimedOut {
-                    provider: self.name().to_owned(),
-                    after: ANSWER_MAX,
-                }),
+            answer = tokio::time::timeout(ANSWER_MAX, self.service.ask(operation, placed)) => {
+                match answer {
+                    Ok(Ok(answer)) => {
+                        let result = answer.into_result(&self.secrets);
+                        Ok(Some(ToolOutput::from_result(result)))
+                    }
+                    Ok(Err(error)) => Err(self.failure(&error)),
+                    Err(_elapsed) => Err(ProvideError::TimedOut {
+                        provider: self.name().to_owned(),
+                        after: ANSWER_MAX,
+                    }),
+                }
             },
             () = call.side.cancel.cancelled() => Err(ProvideError::Cancelled),
         }

@@ -69,6 +69,8 @@ pub enum Gauge {
     CatalogWaiting,
     /// Servers and tools with a finding of the highest severity.
     CatalogFlagged,
+    /// As [`Gauge::CatalogFlagged`], of what waits to be approved.
+    WaitingFlagged,
 }
 
 /// Counts an operation. `outcome` is `ok` or an error code.
@@ -91,6 +93,7 @@ pub fn set_gauge(gauge: Gauge, value: usize) {
         Gauge::SourcesFailed => "toolcrib_catalog_sources_failed",
         Gauge::CatalogWaiting => "toolcrib_catalog_waiting",
         Gauge::CatalogFlagged => "toolcrib_catalog_flagged",
+        Gauge::WaitingFlagged => "toolcrib_catalog_waiting_flagged",
     };
     recorder();
     metrics::gauge!(name).set(value as f64);

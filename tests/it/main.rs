@@ -19,6 +19,7 @@ mod upstreams;
 mod soak;
 mod catalog;
 mod import;
+mod http_service;
 mod wire;
 mod server;
 mod tenants;

@@ -200,6 +200,146 @@ async fn a_docker_catalog_and_a_registry_in_pages_are_taken_once() {
     );
 }
 
+/// A page of a registry that says when its entries changed: name, version, second, whether deleted.
+fn dated(entries: &[(&str, u32, u32, bool)], next: Option<&str>) -> String {
+    let entry = |(name, version, second, deleted): &(&str, u32, u32, bool)| {
+        let status = if *deleted { "deleted" } else { "active" };
+        json!({
+            "server": {
+                "name": format!("io.example/{name}"), "version": format!("{version}.0.0"),
+                "description": format!("Version {version} of {name}."),
+                "remotes": [{"type": "streamable-http", "url": format!("https://{name}.example/mcp")}],
+            },
+            "_meta": {"io.modelcontextprotocol.registry/official": {
+                "status": status, "updatedAt": format!("2026-01-01T00:00:{second:02}.5Z"),
+                "isLatest": true}},
+        })
+    };
+    let entries: Vec<_> = entries.iter().map(entry).collect();
+    json!({"servers": entries, "metadata": {"nextCursor": next, "count": 1}}).to_string()
+}
+
+/// Where what changed since a second is.
+fn since(second: u32) -> String {
+    format!("/v0/servers?limit=1&updated_since=2026-01-01T00%3A00%3A{second:02}Z")
+}
+
+#[tokio::test]
+async fn a_registry_is_asked_for_what_changed_and_read_whole_on_demand() {
+    let sources = [("registry", Format::OfficialRegistry, "/v0/servers?limit=1")];
+    let mut setup = Setup::new(&sources).await;
+    let (first, second) = ("/v0/servers?limit=1", "/v0/servers?limit=1&cursor=b");
+    setup
+        .web
+        .put(first, dated(&[("alpha", 1, 1, false)], Some("b")));
+    setup.web.put(
+        second,
+        dated(&[("beta", 1, 5, false), ("delta", 1, 3, false)], None),
+    );
+    setup.round().await;
+    assert_eq!(setup.web.answered().len(), 2);
+
+    // Nothing changed: one request, and nothing is written.
+    setup
+        .web
+        .put(&since(5), dated(&[("beta", 1, 5, false)], None));
+    let file = setup.folder.path().join("catalog.snapshot");
+    let written = std::fs::read(&file).unwrap();
+    assert_eq!(setup.round().await, [SourceOutcome::Unchanged]);
+    assert_eq!(setup.web.answered(), [(since(5), 200)]);
+    assert_eq!(std::fs::read(&file).unwrap(), written);
+    assert_eq!(setup.recorder.times(), 1);
+
+    // One is new, one changed, one is deleted; the rest is kept.
+    let news = [
+        ("gamma", 1, 7, false),
+        ("alpha", 2, 8, false),
+        ("delta", 1, 9, true),
+    ];
+    setup.web.put(&since(5), dated(&news, None));
+    let outcomes = setup.round().await;
+    assert!(
+        matches!(outcomes[0], SourceOutcome::Read { .. }),
+        "{outcomes:?}"
+    );
+    assert_eq!(setup.web.answered(), [(since(5), 200)]);
+    let names = |setup: &Setup| {
+        let mut names = setup.servers();
+        names.sort();
+        names
+    };
+    let all = ["io-example-alpha", "io-example-beta", "io-example-gamma"];
+    assert_eq!(names(&setup), all);
+    let last = setup.recorder.last();
+    let alpha = last.server(&"io-example-alpha".parse().unwrap()).unwrap();
+    assert_eq!(&*alpha.provenance.version, "2.0.0");
+
+    // What is gone without a word is seen by a whole reading alone.
+    setup
+        .web
+        .put(first, dated(&[("alpha", 2, 8, false)], Some("b")));
+    setup
+        .web
+        .put(second, dated(&[("gamma", 1, 7, false)], None));
+    setup.web.put(&since(9), dated(&[], None));
+    assert_eq!(setup.round().await, [SourceOutcome::Unchanged]);
+    assert_eq!(setup.web.answered(), [(since(9), 200)]);
+    setup.job.read_whole_next();
+    setup.round().await;
+    assert_eq!(setup.web.answered().len(), 2);
+    assert_eq!(names(&setup), ["io-example-alpha", "io-example-gamma"]);
+
+    // A registry that does not know the question is read whole.
+    assert_eq!(setup.round().await, [SourceOutcome::Unchanged]);
+    let answers = setup.web.answered();
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert!(
+        answers.iter().all(|(_, status)| *status == 304),
+        "{answers:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_registry_is_read_whole_when_its_time_has_come() {
+    let sources = [("registry", Format::OfficialRegistry, "/v0/servers?limit=1")];
+    let mut setup = Setup::new(&sources).await;
+    setup.options.whole_after = Duration::ZERO;
+    setup.policy(Policy::Trust);
+    let first = "/v0/servers?limit=1";
+    setup.web.put(first, dated(&[("alpha", 1, 1, false)], None));
+    setup
+        .web
+        .put(&since(1), dated(&[("beta", 1, 2, false)], None));
+    setup.round().await;
+    setup.round().await;
+    let whole = |status| (first.to_owned(), status);
+    assert_eq!(setup.web.answered(), [whole(200), whole(304)]);
+    assert_eq!(setup.servers(), ["io-example-alpha"]);
+}
+
+#[tokio::test]
+async fn what_waits_goes_on_waiting_while_only_changes_are_read() {
+    let sources = [("registry", Format::OfficialRegistry, "/v0/servers?limit=1")];
+    let mut setup = Setup::new(&sources).await;
+    setup.policy(Policy::Quarantine);
+    let two = [("alpha", 1, 1, false), ("beta", 1, 2, false)];
+    setup.web.put("/v0/servers?limit=1", dated(&two, None));
+    setup
+        .web
+        .put(&since(2), dated(&[("beta", 2, 3, false)], None));
+    setup.round().await;
+    setup.round().await;
+    let file = SnapshotFile::new(setup.folder.path().join("catalog.snapshot"));
+    let snapshot = file.load();
+    let held = &snapshot.sources[0].held;
+    let versions: Vec<&str> = held
+        .values()
+        .map(|held| &*held.head.as_ref().unwrap().provenance.version)
+        .collect();
+    assert_eq!(versions, ["1.0.0", "2.0.0"]);
+    assert_eq!(setup.recorder.times(), 0);
+}
+
 #[tokio::test]
 async fn a_yaml_bomb_in_a_docker_catalog_is_refused_and_the_tools_stay() {
     let sources = [("docker", Format::Docker, "/catalog.yaml")];

@@ -16,6 +16,7 @@ FLAGS = set(sys.argv[1:])
 COUNT = next((flag.split("=", 1)[1] for flag in FLAGS if flag.startswith("--count=")), None)
 LOCK = threading.Lock()
 CANCELLED = {}
+RELISTED = threading.Event()
 
 
 def send(message):
@@ -144,6 +145,11 @@ def call(ident, params):
             sys.stdout.write('{"jsonrpc":"2.0","id":999,"result":{}}\n')
             sys.stdout.flush()
         send_result(ident, text("after the noise"))
+    elif name == "relist":
+        relist()
+        send_result(ident, text("relisted"))
+    elif name == "polish":
+        send_result(ident, text("polished"))
     elif name == "slow":
         time.sleep(float(arguments["seconds"]))
         send_result(ident, text("late"))
@@ -158,6 +164,28 @@ def call(ident, params):
 
 def send_result(ident, result):
     send({"jsonrpc": "2.0", "id": ident, "result": result})
+
+
+def relist():
+    """From now on the list is another, and the client is told, several times."""
+    RELISTED.set()
+    for _ in range(5):
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+
+def zebra():
+    """Two tools; the description of one changes, and a third comes."""
+    schema = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    tool = lambda name, about: {"name": name, "description": about, "inputSchema": schema}
+    if not RELISTED.is_set():
+        return {"tools": [tool("polish", "Polish a zebra statue."), tool("relist", "Relist zebras.")]}
+    return {
+        "tools": [
+            tool("polish", "Polish a zebra statue, and tell the press."),
+            tool("relist", "Relist zebras."),
+            tool("feed", "Feed a zebra."),
+        ]
+    }
 
 
 def tools(params):
@@ -223,7 +251,8 @@ def main():
         elif method == "server/discover":
             discover(ident)
         elif method == "tools/list":
-            send_result(ident, tools(message.get("params")))
+            note("list")
+            send_result(ident, zebra() if "--zebra" in FLAGS else tools(message.get("params")))
         elif method == "tools/call" and message["params"]["name"] == "deaf":
             call(ident, message["params"])
         elif method == "tools/call":

@@ -56,7 +56,9 @@ impl Process {
                 process.container = Some(container);
                 return Ok((process, streams));
             }
-            Target::Remote { .. } => return Err(io::ErrorKind::InvalidInput.into()),
+            Target::Remote { .. } | Target::Service { .. } => {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
         };
         let (program, args) = match installed::find(command, args, &options.installed) {
             Some((program, args)) => (program.into_os_string(), args),

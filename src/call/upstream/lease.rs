@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::call::CallerSide;
 use crate::call::upstream::failure::RequestFailure;
+use crate::call::upstream::service::{HeldService, NO_OPERATION};
 use crate::call::upstream::session::{CallLimits, Held};
 use crate::call::upstream::slot::Slot;
+use crate::call::upstream::stderr::mask;
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
 
@@ -18,11 +20,51 @@ use crate::domain::{ServerName, ToolName};
 const PAGES_MAX: usize = 100;
 /// Tools of one server.
 const TOOLS_MAX: usize = 10_000;
-/// A session that is held for one call.
+/// What is held for a call.
+#[derive(Debug)]
+pub(super) enum Link {
+    /// A session with an MCP server.
+    Session(Held),
+    /// An HTTP service.
+    Service(HeldService),
+}
+
+impl Link {
+    pub(super) fn places(&self) -> Arc<Semaphore> {
+        match self {
+            Self::Session(session) => session.places.clone(),
+            Self::Service(held) => held.linked.places.clone(),
+        }
+    }
+
+    fn stderr_tail(&self) -> String {
+        match self {
+            Self::Session(session) => session.stderr_tail(),
+            Self::Service(_) => String::new(),
+        }
+    }
+
+    fn mask(&self, text: &str) -> String {
+        match self {
+            Self::Session(session) => session.mask(text),
+            Self::Service(held) => mask(text, &held.secrets),
+        }
+    }
+
+    /// Whether a lost call is one more failure: all calls of a session are lost with it.
+    fn lost_first(&self) -> bool {
+        match self {
+            Self::Session(session) => session.lost_first(),
+            Self::Service(_) => true,
+        }
+    }
+}
+
+/// A session or service that is held for one call.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(super) pool: Arc<Pool>,
-    pub(super) session: Held,
+    pub(super) link: Link,
     pub(super) slot: Arc<Slot>,
     pub(super) server: ServerName,
     pub(super) started: Instant,
@@ -32,16 +74,31 @@ pub(crate) struct Lease {
 impl Lease {
     /// Looks a last time before the handle is taken: a session that has ended meanwhile must not
     /// cost it.
-    pub(crate) fn check(&self) -> Result<(), UpstreamError> {
-        if self.session.is_open() {
+    pub(crate) fn check(&self, tool: &ToolName) -> Result<(), UpstreamError> {
+        let session = match &self.link {
+            Link::Session(session) => session,
+            Link::Service(held) if held.operations.contains_key(tool) => return Ok(()),
+            Link::Service(_) => return Err(self.unsent(NO_OPERATION)),
+        };
+        if session.is_open() {
             return Ok(());
         }
         Err(UpstreamError::Crashed {
             server: self.server.clone(),
             reason: "it ended before the call was sent".to_owned(),
-            stderr: self.session.stderr_tail(),
+            stderr: session.stderr_tail(),
             sent: false,
         })
+    }
+
+    fn unsent(&self, reason: &str) -> UpstreamError {
+        UpstreamError::Unavailable {
+            server: self.server.clone(),
+            reason: reason.to_owned(),
+            stderr: String::new(),
+            sent: false,
+            retry_after: None,
+        }
     }
 
     /// Sends a call and waits for its result. From here on nothing is sent twice.
@@ -52,8 +109,10 @@ impl Lease {
         side: &CallerSide,
     ) -> Result<Map<String, Value>, UpstreamError> {
         let limits = self.limits(side.progress.is_some());
-        let session = &self.session;
-        let answer = session.call(tool.as_str(), arguments, side, limits).await;
+        let answer = match &self.link {
+            Link::Session(session) => session.call(tool.as_str(), arguments, side, limits).await,
+            Link::Service(held) => held.call(tool, &arguments, side, limits).await,
+        };
         match answer {
             Ok(Value::Object(result)) => {
                 self.slot.succeed();
@@ -73,11 +132,14 @@ impl Lease {
 
     /// All pages of `tools/list`.
     pub(super) async fn list_tools(&self) -> Result<Vec<Value>, UpstreamError> {
+        let Link::Session(session) = &self.link else {
+            return Err(self.unsent("an HTTP service lists no tools; its document does"));
+        };
         let limits = self.limits(false);
         let mut tools = Vec::new();
         let mut cursor: Option<String> = None;
         for _page in 0..PAGES_MAX {
-            let page = self.session.list_tools(cursor.clone(), limits).await;
+            let page = session.list_tools(cursor.clone(), limits).await;
             let page = page.map_err(|failure| self.describe(failure))?;
             if let Some(Value::Array(listed)) = page.get("tools") {
                 tools.extend(listed.iter().cloned());
@@ -114,10 +176,9 @@ impl Lease {
 
     fn describe(&self, failure: RequestFailure) -> UpstreamError {
         let (server, sent) = (self.server.clone(), true);
-        let stderr = self.session.stderr_tail();
+        let stderr = self.link.stderr_tail();
         let counts = match &failure {
-            // All calls of a session are lost with it: that is one failure.
-            RequestFailure::Lost { .. } => self.session.lost_first(),
+            RequestFailure::Lost { .. } => self.link.lost_first(),
             RequestFailure::Timeout(_) | RequestFailure::Unsent(_) => true,
             RequestFailure::Unreadable(_)
             | RequestFailure::Refused(_)
@@ -146,19 +207,19 @@ impl Lease {
             RequestFailure::Lost { reason, .. } | RequestFailure::Unreadable(reason) => {
                 UpstreamError::OutcomeUnknown {
                     server,
-                    reason: self.session.mask(&reason),
+                    reason: self.link.mask(&reason),
                 }
             }
             RequestFailure::Unsent(reason) => UpstreamError::Unavailable {
                 server,
-                reason: self.session.mask(&reason),
+                reason: self.link.mask(&reason),
                 stderr,
                 sent,
                 retry_after: None,
             },
             RequestFailure::Refused(error) => UpstreamError::Unavailable {
                 server,
-                reason: self.session.mask(&format!("it refused: {}", error.message)),
+                reason: self.link.mask(&format!("it refused: {}", error.message)),
                 stderr,
                 sent,
                 retry_after: None,

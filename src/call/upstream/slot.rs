@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::call::resolve::Resolved;
+use crate::call::resolve::{ResolveError, Resolved, Target};
 use crate::call::upstream::breaker::Breaker;
-use crate::call::upstream::failure::{StartFailure, failure};
+use crate::call::upstream::failure::{StartFailure, chain, failure};
+use crate::call::upstream::service::{HeldService, HttpService, Linked};
 use crate::call::upstream::session::{Held, Session};
 use crate::call::upstream::start::{Era, start};
+use crate::call::upstream::stderr::mask;
 use crate::call::upstream::watch::Permits;
 use crate::call::upstream::{Pool, SessionStatus, UpstreamError};
 use crate::domain::{ServerName, TenantId};
@@ -36,6 +38,8 @@ struct State {
     failed: Option<(Instant, Failed)>,
     /// For the status, which waits for nobody.
     current: Option<Arc<Session>>,
+    /// In place of a session, where the server is an HTTP service.
+    service: Option<Arc<Linked>>,
     /// Values that the failures belong to: with others the server gets a fresh chance.
     fingerprint: [u8; 32],
 }
@@ -83,6 +87,55 @@ impl Slot {
         }
         self.check(&resolved, asked)?;
         self.start(pool, tenant, resolved, place).await
+    }
+
+    /// An HTTP service, held for the caller. Nothing is connected to before the call.
+    pub(super) fn service(
+        &self,
+        pool: &Pool,
+        resolved: Resolved,
+    ) -> Result<HeldService, UpstreamError> {
+        self.check(&resolved, Instant::now())?;
+        let Resolved {
+            server,
+            target,
+            secrets,
+            fingerprint,
+            ..
+        } = resolved;
+        let Target::Service {
+            base_url,
+            headers,
+            operations,
+        } = target
+        else {
+            return Err(ResolveError::NoLaunch(server).into());
+        };
+        let mut state = self.state();
+        let known = state.service.as_ref();
+        let known = known.filter(|linked| linked.fingerprint == fingerprint);
+        let linked = if let Some(linked) = known {
+            linked.clone()
+        } else {
+            let options = &pool.options;
+            let (connect_max, loopback) = (options.connect_max, options.http_on_loopback);
+            let made = HttpService::new(&base_url, &headers, connect_max, loopback);
+            let made = made.map_err(|error| UpstreamError::Unavailable {
+                server,
+                reason: mask(&chain(&error), &secrets),
+                stderr: String::new(),
+                sent: false,
+                retry_after: None,
+            })?;
+            let linked = Arc::new(Linked::new(made, fingerprint, options.calls_max));
+            state.service.insert(linked).clone()
+        };
+        Ok(HeldService {
+            linked,
+            operations,
+            secrets,
+            lifecycle: pool.lifecycle.clone(),
+        })
     }
 
     /// Whether a start may be tried now.
@@ -233,7 +286,9 @@ impl Slot {
             session.close();
             session.gone().await;
         }
-        self.state().current = None;
+        let mut state = self.state();
+        state.current = None;
+        state.service = None;
     }
 
     /// Ends the session when no call holds it, and says whether it did.
@@ -256,8 +311,15 @@ impl Slot {
         place.take_if(|session| !session.is_open());
         let mut state = self.state();
         state.current.take_if(|session| !session.is_open());
+        let unused =
+            |linked: &mut Arc<Linked>| Arc::strong_count(linked) == 1 && linked.is_unused();
+        state.service.take_if(unused);
         let paused = state.breaker.open_for(Instant::now()).is_some();
-        place.is_some() || state.current.is_some() || paused || state.era == Era::Modern
+        place.is_some()
+            || state.current.is_some()
+            || state.service.is_some()
+            || paused
+            || state.era == Era::Modern
     }
 
     /// How it is, unless it was never used.
@@ -306,50 +368,5 @@ fn unavailable(server: &ServerName, failed: Failed, pause: Option<Duration>) -> 
         stderr: failed.stderr,
         sent: false,
         retry_after: pause,
-    }
-}
-
-impl Pool {
-    /// Places for one more session: the tenant's and everybody's. Where there is none, the longest
-    /// idle session makes room, or a bounded wait does.
-    async fn places(&self, tenant: &TenantId) -> Result<Permits, UpstreamError> {
-        let own = {
-            let max = self.options.tenant_sessions_max;
-            let own = self.tenants.entry(tenant.clone());
-            own.or_insert_with(|| Arc::new(Semaphore::new(max))).clone()
-        };
-        let own = self.place(own, Some(tenant)).await?;
-        let all = self.place(self.sessions.clone(), None).await?;
-        Ok(vec![own, all])
-    }
-
-    async fn place(
-        &self,
-        places: Arc<Semaphore>,
-        tenant: Option<&TenantId>,
-    ) -> Result<OwnedSemaphorePermit, UpstreamError> {
-        if let Ok(place) = places.clone().try_acquire_owned() {
-            return Ok(place);
-        }
-        self.make_room(tenant);
-        let waited = tokio::time::timeout(self.options.wait_max, places.acquire_owned()).await;
-        match waited {
-            Ok(Ok(place)) => Ok(place),
-            _full => Err(UpstreamError::Busy {
-                what: "servers in use",
-                retry_after: self.options.wait_max,
-            }),
-        }
-    }
-
-    fn make_room(&self, tenant: Option<&TenantId>) {
-        let mut idle: Vec<(Duration, Arc<Slot>)> = self
-            .slots
-            .iter()
-            .filter(|entry| tenant.is_none_or(|tenant| entry.key().0 == *tenant))
-            .filter_map(|entry| Some((entry.value().idle()?, entry.value().clone())))
-            .collect();
-        idle.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
-        let _none = idle.iter().find(|(_, slot)| slot.close_if_idle());
     }
 }

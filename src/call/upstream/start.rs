@@ -68,7 +68,13 @@ async fn try_start(
             let (service, process) = start_child(resolved, pool, era, shared).await?;
             (service, Some(process))
         }
-        Target::Remote { url, headers } => (connect(url, headers, pool, (era, &tap)).await?, None),
+        Target::Remote { url, headers } => (
+            connect(resolved, (url, headers), pool, (era, &tap)).await?,
+            None,
+        ),
+        Target::Service { .. } => {
+            return Err(failure("an HTTP service has no session".to_owned()));
+        }
     };
     let (ended, end) = watch::channel(None);
     let peer = service.peer().clone();
@@ -124,7 +130,7 @@ async fn start_child(
     });
     let bytes_max = options.message_bytes_max;
     let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, tap.clone());
-    let client = Client { tap: tap.clone() };
+    let client = client(resolved, pool, tap);
     let group = process.group();
     let served = tokio::select! {
         excess = pool.census.excess(group, Caps::of(options), || Duration::ZERO) => {
@@ -154,9 +160,17 @@ async fn start_child(
     }
 }
 
+fn client(resolved: &Resolved, pool: &Pool, tap: &Arc<Tap>) -> Client {
+    Client {
+        tap: tap.clone(),
+        news: pool.news.clone(),
+        session: (resolved.tenant.clone(), resolved.server.clone()),
+    }
+}
+
 async fn connect(
-    url: &str,
-    headers: &[(String, SecretString)],
+    resolved: &Resolved,
+    (url, headers): (&str, &[(String, SecretString)]),
     pool: &Pool,
     (era, tap): (Era, &Arc<Tap>),
 ) -> Result<Service, StartFailure> {
@@ -169,7 +183,7 @@ async fn connect(
     };
     let transport = http::transport(url, headers, limits, tap.clone())
         .map_err(|error| failure(chain(&error)))?;
-    let client = Client { tap: tap.clone() };
+    let client = client(resolved, pool, tap);
     serve(client, transport, era, options.connect_max).await
 }
 

@@ -19,7 +19,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::call::Progress;
+use crate::call::upstream::lists::ListNews;
 use crate::call::upstream::readable;
+use crate::domain::{ServerName, TenantId};
 
 /// Travels in the extensions of a request: where its progress goes.
 #[derive(Clone, Debug)]
@@ -118,6 +120,9 @@ pub(super) fn keeps_result(request: &ClientRequest) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) tap: Arc<Tap>,
+    pub(super) news: Arc<ListNews>,
+    /// Whose session it is, and with whom.
+    pub(super) session: (TenantId, ServerName),
 }
 
 impl ClientHandler for Client {
@@ -125,6 +130,11 @@ impl ClientHandler for Client {
         let ours = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), ours)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        let (tenant, server) = self.session.clone();
+        self.news.tell(tenant, server);
     }
 
     async fn on_progress(

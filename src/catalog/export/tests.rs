@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::import::{Document, Format, read};
-use crate::domain::{Argument, ConfigSlot, Definition, Provenance, SecretSlot};
+use crate::domain::{
+    Annotations, Argument, ConfigSlot, Method, Operation, OperationBody, OperationParts,
+    Provenance, SecretSlot,
+};
 
 /// Text as a catalog keeps it: clean, and not only white space.
 fn words() -> impl Strategy<Value = String> {
@@ -49,7 +52,7 @@ fn launches() -> impl Strategy<Value = Option<Launch>> {
             .map(|(name, value)| (name.into(), value))
             .collect::<Vec<_>>()
     });
-    (0..4_u8, args, env).prop_map(|(kind, args, env)| match kind {
+    (0..5_u8, args, env).prop_map(|(kind, args, env)| match kind {
         0 => None,
         1 => Some(Launch::Stdio {
             command: "npx".into(),
@@ -61,11 +64,38 @@ fn launches() -> impl Strategy<Value = Option<Launch>> {
             args,
             env,
         }),
+        3 => Some(Launch::OpenApi {
+            base_url: "https://acme.example/{{acme.team}}".parse().unwrap(),
+            headers: env,
+            operations: operations(args.len()),
+        }),
         _ => Some(Launch::Http {
             url: "https://acme.example/{{acme.team}}/mcp".parse().unwrap(),
             headers: env,
         }),
     })
+}
+
+/// A few operations, with and without each part.
+fn operations(count: usize) -> crate::domain::Operations {
+    let body = |at: usize| {
+        (at % 2 == 1).then(|| OperationBody {
+            media_type: "application/json".into(),
+            argument: (at == 3).then(|| "body".into()),
+        })
+    };
+    let operation = |at: usize| {
+        let operation = Operation::new(OperationParts {
+            method: [Method::Get, Method::Post, Method::Put][at % 3],
+            path: format!("/things/{{id}}/{at}").into(),
+            query: vec!["q".into(); at % 2],
+            joined: vec!["ids".into(); at / 2],
+            headers: vec!["x-lang".into(); at / 2],
+            body: body(at),
+        });
+        (format!("tool_{at}").parse().unwrap(), operation.unwrap())
+    };
+    Arc::new((0..count).map(operation).collect())
 }
 
 fn inputs() -> impl Strategy<Value = Input> {

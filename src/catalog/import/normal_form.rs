@@ -7,6 +7,7 @@ use crate::catalog::import::intake::Intake;
 use crate::catalog::import::source::{entries, items, json, lines, scalar, text, texts};
 use crate::catalog::import::wiring::{Commands, Hint, Wiring};
 use crate::catalog::import::{Document, NoteKind};
+use crate::catalog::record::launch_from_json;
 use crate::domain::{
     ConfigSlot, Launch, Provenance, SecretSlot, Server, SettingName, Template, clean_line,
 };
@@ -141,9 +142,13 @@ fn read_launch(value: &Value) -> Result<Option<Launch>, String> {
             env: pairs(way, "env")?,
         }));
     }
+    if value.get("openapi").is_some() {
+        let launch = launch_from_json(value);
+        return launch.map(Some).map_err(|error| error.to_string());
+    }
     match value {
         Value::Null => Ok(None),
-        _ => Err("its launch is neither `stdio`, `http` nor `docker`".to_owned()),
+        _ => Err("its launch is neither `stdio`, `http`, `docker` nor `openapi`".to_owned()),
     }
 }
 

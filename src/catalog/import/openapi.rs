@@ -1,23 +1,26 @@
-//! `OpenAPI` 3.0 and 3.1: each operation a tool, its parameters and body as arguments.
+//! `OpenAPI` 3.0 and 3.1: each operation a tool, its parameters and body as arguments, and how it is
+//! asked for.
 //!
 //! The document is walked as a value. The typed crates know one version each (`openapiv3` 3.0,
 //! `oas3` 3.1) and reject a whole document for one wrong field; strangers' documents have some.
 
-use serde_json::{Map, Value, json};
+mod described;
+mod resolver;
+mod service;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::catalog::import::NoteKind;
 use crate::catalog::import::intake::Intake;
-use crate::catalog::import::source::{entries, items, text, texts};
-use crate::domain::Server;
+use crate::catalog::import::openapi::described::all;
+use crate::catalog::import::source::{items, text};
+use crate::domain::{Launch, Operation, Server, ToolName};
 
-/// Methods of an operation.
-const METHODS: [&str; 8] = [
-    "get", "put", "post", "delete", "patch", "head", "options", "trace",
-];
-/// Deepest nesting of references that is written out; beyond it anything fits.
-const DEPTH_MAX: usize = 8;
-/// Most parts of one schema that are written out.
-const PARTS_MAX: usize = 2_000;
+/// Operations that a report names one by one when they cannot be asked for.
+const NOTES_MAX: usize = 20;
 
 /// Reads one document.
 pub(super) fn read(intake: &mut Intake, file: &str, value: &Value) {
@@ -27,19 +30,29 @@ pub(super) fn read(intake: &mut Intake, file: &str, value: &Value) {
         intake.refuse_document(file, why);
         return;
     }
-    let operations = operations(value);
+    let described = all(value);
     let title = text(&value["info"], &["title"]);
     let foreign = if title.is_empty() { file } else { title };
-    let Some(name) = intake.name(file, foreign, operations.len()) else {
+    let Some(name) = intake.name(file, foreign, described.len()) else {
         return;
     };
-    let definitions: Vec<(String, Value)> = operations
+    // A header that carries a credential is the operator's, and no argument.
+    let service = service::read(file, value, &name);
+    let own: Vec<String> = service
+        .headers
         .iter()
-        .map(|operation| (format!("{file}#{}", operation.place), operation.tool(value)))
+        .map(|(header, _)| header.to_ascii_lowercase())
+        .collect();
+    let definitions: Vec<(String, Value, Result<Operation, String>)> = described
+        .iter()
+        .map(|described| {
+            let (tool, operation) = described.tool(value, &own);
+            (format!("{file}#{}", described.place), tool, operation)
+        })
         .collect();
     let placed = definitions
         .iter()
-        .map(|(place, tool)| (place.clone(), tool));
+        .map(|(place, tool, _)| (place.clone(), tool));
     let mut server = Server::new(name.clone(), intake.tools(&name, placed.collect()));
     server.title = title.into();
     server.description = text(&value["info"], &["description", "summary"]).into();
@@ -49,232 +62,70 @@ pub(super) fn read(intake: &mut Intake, file: &str, value: &Value) {
         .iter()
         .map(|tag| text(tag, &["name"]).into())
         .collect();
-    let why = "its operations are plain HTTP and no MCP server: found but not run";
-    intake.note(NoteKind::Noted, file, name.as_str(), why);
+    for why in &service.notes {
+        intake.note(NoteKind::Noted, file, name.as_str(), why.as_str());
+    }
+    let operations = runnable(intake, &server, definitions);
+    if !operations.is_empty() {
+        server.secrets = service.secrets;
+        server.config = service.config;
+        server.launch = Some(Launch::OpenApi {
+            base_url: service.base_url,
+            headers: service.headers,
+            operations: Arc::new(operations),
+        });
+    }
+    if let Err(error) = server.check_launch() {
+        let why = format!("{error}: found but not run");
+        intake.note(NoteKind::Noted, file, name.as_str(), why);
+        server.launch = None;
+    }
     intake.take(file, server);
 }
 
-struct Operation<'a> {
-    place: String,
-    path: &'a str,
-    method: &'static str,
-    item: &'a Value,
-    body: &'a Value,
-}
-
-fn operations(document: &Value) -> Vec<Operation<'_>> {
-    let mut found = Vec::new();
-    for (path, item) in entries(document, "paths") {
-        for method in METHODS {
-            if let Some(body) = item.get(method).filter(|body| body.is_object()) {
-                let escaped = path.replace('~', "~0").replace('/', "~1");
-                found.push(Operation {
-                    place: format!("/paths/{escaped}/{method}"),
-                    path,
-                    method,
-                    item,
-                    body,
-                });
+/// The operations of the tools that were taken, and a note for each that cannot be asked for.
+fn runnable(
+    intake: &mut Intake,
+    server: &Server,
+    definitions: Vec<(String, Value, Result<Operation, String>)>,
+) -> BTreeMap<ToolName, Operation> {
+    let (mut operations, mut left_out) = (BTreeMap::new(), 0_usize);
+    for (place, tool, operation) in definitions {
+        let name = tool["name"].as_str().unwrap_or_default().trim();
+        let taken = server
+            .tools
+            .iter()
+            .find(|tool| tool.name().as_str() == name);
+        let Some(tool) = taken else {
+            continue;
+        };
+        match operation {
+            // Of two with one name the first is the tool.
+            Ok(operation) => {
+                let entry = operations.entry(tool.name().clone());
+                entry.or_insert(operation);
             }
-        }
-    }
-    found
-}
-
-impl<'a> Operation<'a> {
-    /// The operation as a definition of a tool.
-    fn tool(&self, document: &'a Value) -> Value {
-        let name = match text(self.body, &["operationId"]) {
-            "" => {
-                let words = self.path.split(|c: char| !c.is_ascii_alphanumeric());
-                let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-                format!("{}_{}", self.method, words.join("_"))
-            }
-            id => id.to_owned(),
-        };
-        let (summary, long) = (
-            text(self.body, &["summary"]),
-            text(self.body, &["description"]),
-        );
-        let description = match (summary, long) {
-            ("", "") => format!("{} {}", self.method.to_uppercase(), self.path),
-            (one, "") | ("", one) => one.to_owned(),
-            (summary, long) => format!("{summary}\n{long}"),
-        };
-        let reads = matches!(self.method, "get" | "head" | "options" | "trace");
-        json!({
-            "name": name,
-            "description": description,
-            "inputSchema": self.schema(document),
-            "keywords": texts(self.body, "tags"),
-            "annotations": {
-                "readOnlyHint": reads,
-                "destructiveHint": self.method == "delete",
-                "idempotentHint": reads || matches!(self.method, "put" | "delete"),
-                "openWorldHint": true,
-            },
-        })
-    }
-
-    fn schema(&self, document: &'a Value) -> Value {
-        let mut resolver = Resolver { document, parts: 0 };
-        let (mut properties, mut required) = (Map::new(), Vec::new());
-        let shared = items(self.item, "parameters").iter();
-        // What the operation says comes last, so that it takes the place of what the path says.
-        for parameter in shared.chain(items(self.body, "parameters")) {
-            let parameter = resolver.target(parameter, 0);
-            let (name, place) = (text(parameter, &["name"]), text(parameter, &["in"]));
-            let is_ours = matches!(
-                name.to_ascii_lowercase().as_str(),
-                "authorization" | "accept" | "content-type"
-            );
-            if name.is_empty() || (place == "header" && is_ours) || place == "cookie" {
-                continue;
-            }
-            let content = parameter.pointer("/content/application~1json/schema");
-            let given = parameter.get("schema").or(content).unwrap_or(&Value::Null);
-            let mut schema = resolver.written_out(given, 0);
-            let about = text(parameter, &["description"]);
-            if let (Value::Object(map), false) = (&mut schema, about.is_empty()) {
-                map.insert("description".to_owned(), about.into());
-            }
-            properties.insert(name.to_owned(), schema);
-            if parameter["required"] == true || place == "path" {
-                required.push(Value::from(name));
-            }
-        }
-        self.add_body(&mut resolver, &mut properties, &mut required);
-        required.dedup();
-        json!({ "type": "object", "properties": properties, "required": required })
-    }
-
-    /// The properties of a JSON body stand beside the parameters; any other body is `body`.
-    fn add_body(
-        &self,
-        resolver: &mut Resolver<'a>,
-        properties: &mut Map<String, Value>,
-        required: &mut Vec<Value>,
-    ) {
-        let Some(request) = self.body.get("requestBody") else {
-            return;
-        };
-        let request = resolver.target(request, 0);
-        let content = request.get("content").and_then(Value::as_object);
-        let Some((kind, media)) = content.and_then(|content| {
-            let is_json = |kind: &str| kind.contains("json");
-            let found = content.iter().find(|(kind, _)| is_json(kind));
-            found.or_else(|| content.iter().next())
-        }) else {
-            return;
-        };
-        let schema = resolver.written_out(media.get("schema").unwrap_or(&Value::Null), 0);
-        let is_needed = request["required"] == true;
-        let inner = schema.get("properties").and_then(Value::as_object);
-        let clashes = inner.is_some_and(|map| map.keys().any(|key| properties.contains_key(key)));
-        if let (Some(inner), true, false) = (inner, kind.contains("json"), clashes) {
-            properties.extend(inner.clone());
-            if is_needed {
-                required.extend(texts(&schema, "required").into_iter().map(Value::from));
-            }
-            return;
-        }
-        let name = match properties.contains_key("body") {
-            true => "request_body",
-            false => "body",
-        };
-        properties.insert(name.to_owned(), schema);
-        if is_needed {
-            required.push(name.into());
-        }
-    }
-}
-
-/// Follows references inside the document, and nowhere else.
-struct Resolver<'a> {
-    document: &'a Value,
-    parts: usize,
-}
-
-impl<'a> Resolver<'a> {
-    fn target(&self, value: &'a Value, depth: usize) -> &'a Value {
-        let Some(path) = value.get("$ref").and_then(Value::as_str) else {
-            return value;
-        };
-        let found = path
-            .strip_prefix('#')
-            .and_then(|path| self.document.pointer(path));
-        match found {
-            Some(found) if depth < DEPTH_MAX => self.target(found, depth + 1),
-            _ => &Value::Null,
-        }
-    }
-
-    /// A schema with its references written out; 3.0's `nullable` becomes a type.
-    fn written_out(&mut self, schema: &'a Value, depth: usize) -> Value {
-        self.parts += 1;
-        if DEPTH_MAX < depth || PARTS_MAX < self.parts {
-            return json!({});
-        }
-        let Value::Object(map) = self.target(schema, 0) else {
-            return json!({});
-        };
-        let mut out = Map::new();
-        for (key, value) in map {
-            let value = match (key.as_str(), value) {
-                ("properties", Value::Object(inner)) => {
-                    let inner = inner
-                        .iter()
-                        .map(|(name, schema)| (name.clone(), self.written_out(schema, depth + 1)));
-                    Value::Object(inner.collect())
+            Err(why) => {
+                left_out += 1;
+                if left_out <= NOTES_MAX {
+                    let why = format!("{why}: found but not run");
+                    intake.note(NoteKind::Noted, &place, name, why);
                 }
-                ("items" | "additionalProperties" | "not", Value::Object(_)) => {
-                    self.written_out(value, depth + 1)
-                }
-                ("anyOf" | "oneOf" | "allOf", Value::Array(list)) => list
-                    .iter()
-                    .map(|schema| self.written_out(schema, depth + 1))
-                    .collect(),
-                ("example" | "xml" | "externalDocs" | "discriminator" | "nullable" | "$ref", _) => {
-                    continue;
-                }
-                ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(_)) => continue,
-                _ => value.clone(),
-            };
-            out.insert(key.clone(), value);
+            }
         }
-        if map.get("nullable") == Some(&Value::Bool(true))
-            && let Some(Value::String(kind)) = out.get("type").cloned()
-        {
-            out.insert("type".to_owned(), json!([kind, "null"]));
-        }
-        merge_all_of(&mut out);
-        Value::Object(out)
     }
-}
-
-/// `allOf` of objects with properties, as inheritance is written, becomes one object.
-fn merge_all_of(schema: &mut Map<String, Value>) {
-    let Some(Value::Array(parts)) = schema.get("allOf") else {
-        return;
-    };
-    if schema.contains_key("properties") || !parts.iter().all(|part| part["properties"].is_object())
-    {
-        return;
+    if NOTES_MAX < left_out {
+        let why = format!("{left_out} operations are found but not run");
+        let file = server.name.as_str();
+        intake.note(NoteKind::Noted, file, file, why);
     }
-    let (mut properties, mut required) = (Map::new(), Vec::new());
-    for part in parts {
-        properties.extend(entries(part, "properties").map(|(k, v)| (k.clone(), v.clone())));
-        required.extend(texts(part, "required").into_iter().map(Value::from));
-    }
-    schema.shift_remove("allOf");
-    schema.insert("type".to_owned(), "object".into());
-    schema.insert("properties".to_owned(), properties.into());
-    schema.insert("required".to_owned(), required.into());
+    operations
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
+
     use crate::catalog::import::{Document, Format, Imported, read};
 
     fn imported(name: &str, text: String) -> Imported {

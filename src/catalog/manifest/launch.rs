@@ -1,7 +1,10 @@
 //! The `[launch.*]` of a catalog file. What it starts is pinned to an exact version.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::catalog::manifest::section::Section;
-use crate::domain::{Launch, Template};
+use crate::domain::{Launch, Method, Operation, OperationBody, OperationParts, Template, ToolName};
 
 /// What to do about a version that is not exact.
 const PIN: &str = "name an exact version, such as `package@1.2.3`";
@@ -11,13 +14,15 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Launch> {
     let stdio = section.section("stdio", read_stdio).flatten();
     let http = section.section("http", read_http).flatten();
     let docker = section.section("docker", read_docker).flatten();
-    let mut ways: Vec<Launch> = [stdio, http, docker].into_iter().flatten().collect();
-    let given = ["stdio", "http", "docker"]
+    let openapi = section.section("openapi", read_openapi).flatten();
+    let ways = [stdio, http, docker, openapi];
+    let mut ways: Vec<Launch> = ways.into_iter().flatten().collect();
+    let given = ["stdio", "http", "docker", "openapi"]
         .iter()
         .filter(|key| section.has(key))
         .count();
     if given != 1 {
-        let message = format!("`launch` holds {given} of `stdio`, `http` and `docker`");
+        let message = format!("`launch` holds {given} of `stdio`, `http`, `docker` and `openapi`");
         section.fault_at("stdio", message, "keep exactly one");
         return None;
     }
@@ -48,12 +53,62 @@ fn read_http(section: &mut Section<'_, '_>) -> Option<Launch> {
     let url: Option<Template> = section.parsed("url");
     let headers = section.parsed_map("headers");
     let url = url?;
+    check_url(section, "url", &url);
+    Some(Launch::Http { url, headers })
+}
+
+fn check_url(section: &mut Section<'_, '_>, key: &'static str, url: &Template) {
     let text = url.to_string();
     if !text.starts_with("https://") && !text.starts_with("http://") && !text.starts_with("{{") {
         let message = format!("`{text}` is not an `https://` URL");
-        section.fault_at("url", message, "write the whole URL of the MCP endpoint");
+        section.fault_at(key, message, "write the whole URL of the endpoint");
     }
-    Some(Launch::Http { url, headers })
+}
+
+fn read_openapi(section: &mut Section<'_, '_>) -> Option<Launch> {
+    let base_url: Option<Template> = section.parsed("base_url");
+    let headers = section.parsed_map("headers");
+    let operations = section.sections("operations", read_operation);
+    let operations: BTreeMap<_, _> = operations.into_iter().flatten().collect();
+    let base_url = base_url?;
+    check_url(section, "base_url", &base_url);
+    Some(Launch::OpenApi {
+        base_url,
+        headers,
+        operations: Arc::new(operations),
+    })
+}
+
+fn read_operation(section: &mut Section<'_, '_>) -> Option<(ToolName, Operation)> {
+    let tool = section.parsed("tool");
+    let method: Option<Method> = section.parsed("method");
+    let path = section.text("path");
+    let mut names = |key| -> Vec<Box<str>> {
+        let names = section.texts(key);
+        names.into_iter().map(Into::into).collect()
+    };
+    let (query, joined) = (names("query"), names("query_joined"));
+    let headers = names("headers");
+    let media_type = section.optional_text("media_type");
+    let argument = section.optional_text("body");
+    let operation = Operation::new(OperationParts {
+        method: method?,
+        path: path?.into(),
+        query,
+        joined,
+        headers,
+        body: media_type.map(|media_type| OperationBody {
+            media_type: media_type.into(),
+            argument: argument.map(Into::into),
+        }),
+    });
+    match operation {
+        Ok(operation) => Some((tool?, operation)),
+        Err(error) => {
+            section.fault_at("path", error.to_string(), "mend it, or leave it out");
+            None
+        }
+    }
 }
 
 fn read_docker(section: &mut Section<'_, '_>) -> Option<Launch> {
@@ -84,7 +139,7 @@ pub(in crate::catalog) fn unpinned_part(launch: &Launch) -> Option<String> {
             unpinned(command, &args)
         }
         Launch::Docker { image, .. } => (!is_pinned_image(image)).then(|| image.to_string()),
-        Launch::Http { .. } => None,
+        Launch::Http { .. } | Launch::OpenApi { .. } => None,
     }
 }
 

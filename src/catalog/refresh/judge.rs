@@ -1,9 +1,11 @@
 //! From what was read to the next snapshot.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use crate::catalog::pins::{Before, Held, Policy, judge};
 use crate::catalog::refresh::read::Reading;
+use crate::catalog::refresh::since::Part;
 use crate::catalog::refresh::{Source, SourceOutcome, SourceReport};
 use crate::catalog::scan::KnownNames;
 use crate::catalog::snapshot::{Seen, Snapshot, SourceState};
@@ -21,6 +23,9 @@ pub struct Asked {
     pub name: ServerName,
     /// The server with the tools it listed and what of them was refused, or why it gave none.
     pub answer: Result<(Server, Vec<String>), String>,
+    /// Where the server spoke up by itself: what the catalog has of it, which the answer is judged
+    /// against. Nobody has said that its word is to be taken.
+    pub unasked_over: Option<Arc<Server>>,
 }
 
 /// All that a round has read.
@@ -45,6 +50,10 @@ impl Round {
                 name: source.name.clone(),
                 ..SourceState::default()
             });
+            let policy = |name: &ServerName| {
+                let own = self.policies.get(name);
+                own.copied().unwrap_or(source.policy)
+            };
             let outcome = match reading {
                 Reading::Unchanged => SourceOutcome::Unchanged,
                 Reading::Failed(error) => SourceOutcome::Failed {
@@ -53,25 +62,28 @@ impl Round {
                 Reading::Read {
                     servers, refused, ..
                 } if lost_most(&state, &servers, &refused) => SourceOutcome::Failed {
-                    reason: format!(
-                        "it has {} of {} servers left, and {} faults: {}",
-                        servers.len(),
-                        state.servers.len(),
-                        refused.len(),
-                        refused.first().map_or("", String::as_str)
-                    ),
+                    reason: doubt(&state, &servers, &refused),
                 },
                 Reading::Read {
                     seen,
                     servers,
                     refused,
                 } => {
-                    let policy = |name: &ServerName| {
-                        let own = self.policies.get(name);
-                        own.copied().unwrap_or(source.policy)
-                    };
                     take(&mut state, seen, servers, &policy, &self.known);
                     SourceOutcome::Read { refused }
+                }
+                Reading::Part {
+                    seen,
+                    part,
+                    refused,
+                } => {
+                    let before = (state.servers.clone(), state.held.clone());
+                    state.seen = seen;
+                    take_part(&mut state, part, &policy, &self.known);
+                    match before == (state.servers.clone(), state.held.clone()) {
+                        true => SourceOutcome::Unchanged,
+                        false => SourceOutcome::Read { refused },
+                    }
                 }
             };
             reports.push(report(&state, outcome));
@@ -82,25 +94,47 @@ impl Round {
             snapshot.asked.name = ASKED.into();
         }
         for asked in self.asked {
-            let outcome = match asked.answer {
-                Ok((server, refused)) => {
-                    let policy = self.policies.get(&asked.name).copied();
-                    take_answer(&mut snapshot.asked, server, policy, &self.known);
-                    SourceOutcome::Read { refused }
-                }
-                Err(reason) => SourceOutcome::Failed { reason },
-            };
-            let published = snapshot.asked.server(&asked.name);
-            let held = snapshot.asked.held.get(&asked.name);
-            reports.push(SourceReport {
-                name: format!("{ASKED} {}", asked.name).into(),
-                outcome,
-                servers: usize::from(published.is_some()),
-                tools: published.map_or(0, |server| server.tools.len()),
-                waiting: held.map_or(0, Held::len),
-            });
+            // A server that speaks up by itself is judged by the policy of its source.
+            let sources = self.sources.iter().zip(&snapshot.sources);
+            let mut policies = sources
+                .filter(|(_, state)| state.server(&asked.name).is_some())
+                .map(|(source, _)| source.policy);
+            let of_source = policies.next().unwrap_or_default();
+            let own = self.policies.get(&asked.name).copied();
+            reports.push(answered(
+                &mut snapshot.asked,
+                asked,
+                (own, of_source),
+                &self.known,
+            ));
         }
         reports
+    }
+}
+
+/// Judges what one server listed.
+fn answered(
+    state: &mut SourceState,
+    asked: Asked,
+    (own, of_source): (Option<Policy>, Policy),
+    known: &KnownNames,
+) -> SourceReport {
+    let outcome = match asked.answer {
+        Ok((server, refused)) => {
+            let over = asked.unasked_over.map(|over| (over, of_source));
+            take_answer(state, Answer { server, over }, own, known);
+            SourceOutcome::Read { refused }
+        }
+        Err(reason) => SourceOutcome::Failed { reason },
+    };
+    let published = state.server(&asked.name);
+    let held = state.held.get(&asked.name);
+    SourceReport {
+        name: format!("{ASKED} {}", asked.name).into(),
+        outcome,
+        servers: usize::from(published.is_some()),
+        tools: published.map_or(0, |server| server.tools.len()),
+        waiting: held.map_or(0, Held::len),
     }
 }
 
@@ -109,6 +143,16 @@ fn lost_most(state: &SourceState, servers: &[Server], refused: &[String]) -> boo
     LOSS_FROM <= state.servers.len()
         && !refused.is_empty()
         && servers.len() * 2 < state.servers.len()
+}
+
+fn doubt(state: &SourceState, servers: &[Server], refused: &[String]) -> String {
+    format!(
+        "it has {} of {} servers left, and {} faults: {}",
+        servers.len(),
+        state.servers.len(),
+        refused.len(),
+        refused.first().map_or("", String::as_str)
+    )
 }
 
 fn take(
@@ -143,21 +187,67 @@ fn take(
     state.held = held;
 }
 
-/// The first answer of a server is taken as the truth, where nothing in it is flagged; later ones
-/// are not: what changed is withheld, since the server no longer does what the catalog says.
+/// Takes what changed. All else stays as it is, what waits as well.
+fn take_part(
+    state: &mut SourceState,
+    part: Part,
+    policy: &dyn Fn(&ServerName) -> Policy,
+    known: &KnownNames,
+) {
+    state
+        .servers
+        .retain(|server| !part.removed.contains(&server.name));
+    state.held.retain(|name, _| !part.removed.contains(name));
+    for server in part.servers {
+        let name = server.name.clone();
+        let before = Before {
+            published: state.server(&name).map(|server| &**server),
+            held: state.held.get(&name),
+        };
+        let judged = judge(policy(&name), before, server, known);
+        let at = state.servers.iter().position(|server| server.name == name);
+        match (
+            at.and_then(|at| state.servers.get_mut(at)),
+            judged.published,
+        ) {
+            (Some(place), Some(published)) => *place = published,
+            (None, Some(published)) => state.servers.push(published),
+            (_, None) => state.servers.retain(|server| server.name != name),
+        }
+        state.held.remove(&name);
+        if !judged.held.is_empty() {
+            state.held.insert(name, judged.held);
+        }
+    }
+}
+
+/// What a server has listed.
+struct Answer {
+    server: Server,
+    /// Where it spoke up by itself: what the catalog has of it, and by which policy.
+    over: Option<(Arc<Server>, Policy)>,
+}
+
+/// The first answer of a server that was asked is taken as the truth, where nothing in it is
+/// flagged. Later ones are not: what changed is withheld, since the server no longer does what the
+/// catalog says. A server that speaks up by itself is held to what the catalog has of it.
 fn take_answer(
     state: &mut SourceState,
-    server: Server,
+    Answer { server, over }: Answer,
     policy: Option<Policy>,
     known: &KnownNames,
 ) {
     let name = server.name.clone();
-    let published = state.server(&name).cloned();
-    let policy = match (policy, &published) {
-        (Some(policy), _) => policy,
-        (None, None) => Policy::Pin,
-        (None, Some(_)) => Policy::Quarantine,
+    let last = state.server(&name).cloned();
+    let policy = match (policy, &last, &over) {
+        (Some(policy), _, _) => policy,
+        (None, Some(_), _) => Policy::Quarantine,
+        (None, None, Some((_, policy))) => *policy,
+        (None, None, None) => Policy::Pin,
     };
+    let is_first = last.is_none();
+    let over = over.map(|(over, _)| over);
+    let published = last.or_else(|| over.clone());
     // The server itself is as the catalog has it; only tools were asked for.
     let published = published.map(|old| Server {
         tools: old.tools.clone(),
@@ -168,6 +258,15 @@ fn take_answer(
         held: state.held.get(&name),
     };
     let judged = judge(policy, before, server, known);
+    let same = |over: &Arc<Server>| {
+        let now = judged.published.as_ref();
+        now.is_some_and(|now| now.tools == over.tools) && judged.held.is_empty()
+    };
+    // It says what the catalog has: there is nothing to keep beside that.
+    if is_first && over.as_ref().is_some_and(same) {
+        state.held.remove(&name);
+        return;
+    }
     state.servers.retain(|server| server.name != name);
     state.servers.extend(judged.published);
     state.held.remove(&name);

@@ -11,8 +11,9 @@ use sha2::{Digest, Sha256};
 use crate::catalog::import::{self, Document, Format};
 use crate::catalog::refresh::fetch::{FetchError, Fetcher};
 use crate::catalog::refresh::follow::{Place, fetch_source};
+use crate::catalog::refresh::since::{Part, is_due, newest, now, url_since};
 use crate::catalog::refresh::source::{Origin, Source};
-use crate::catalog::snapshot::{Seen, hex};
+use crate::catalog::snapshot::{Seen, SourceState, hex};
 use crate::domain::{Server, ServerName};
 
 /// Endings of the files that are read below a folder.
@@ -94,6 +95,12 @@ pub(super) enum Reading {
         servers: Vec<Server>,
         refused: Vec<String>,
     },
+    /// What changed since the last reading; all else is as it was.
+    Part {
+        seen: Seen,
+        part: Part,
+        refused: Vec<String>,
+    },
     /// Not read.
     Failed(ReadSourceError),
 }
@@ -105,24 +112,32 @@ pub(super) struct Reader<'a> {
     pub(super) limits: &'a ReadLimits,
     /// Stands for the policies of single servers: when they change, everything is judged again.
     pub(super) policies: String,
+    /// Registries that can say what changed are still read whole after this time.
+    pub(super) whole_after: Duration,
 }
 
 impl Reader<'_> {
-    /// Reads a source, unless it is as `seen`.
-    pub(super) async fn read(&self, source: &Source, seen: Option<&Seen>) -> Reading {
-        let read = self.try_read(source, seen).await;
+    /// Reads a source, unless it is as it was seen last.
+    pub(super) async fn read(&self, source: &Source, state: Option<&SourceState>) -> Reading {
+        let read = self.try_read(source, state).await;
         read.unwrap_or_else(Reading::Failed)
     }
 
     async fn try_read(
         &self,
         source: &Source,
-        seen: Option<&Seen>,
+        state: Option<&SourceState>,
     ) -> Result<Reading, ReadSourceError> {
         let lists_from = source.lists_from.join(",");
         let mark = format!("{} {} {lists_from} ", source.policy, self.policies);
         // What was read or judged by other settings is read and judged again, changed or not.
-        let seen = seen.filter(|seen| seen.digest.starts_with(&mark));
+        let state = state.filter(|state| state.seen.digest.starts_with(&mark));
+        if let Some(state) = state
+            && let Some(part) = self.try_part(source, state, &mark).await?
+        {
+            return Ok(part);
+        }
+        let seen = state.map(|state| &state.seen);
         let (documents, mut next) = match &source.origin {
             Origin::Url(url) => {
                 let from = Place {
@@ -136,7 +151,7 @@ impl Reader<'_> {
                 })?;
                 match changed {
                     Some(documents) => documents,
-                    None => return Ok(Reading::Unchanged),
+                    None => return Ok(as_it_was(seen)),
                 }
             }
             Origin::Path(path) => {
@@ -150,8 +165,20 @@ impl Reader<'_> {
             }
         };
         next.digest = mark + &digest(source.format, &documents);
-        if seen.is_some_and(|seen| *seen == next) {
-            return Ok(Reading::Unchanged);
+        if source.format == Format::OfficialRegistry && matches!(source.origin, Origin::Url(_)) {
+            next.newest = newest(&documents);
+            next.whole_at = next.newest.as_ref().map(|_| now());
+        }
+        let same = |seen: &Seen| {
+            let whole_at = next.whole_at;
+            *seen == next
+                || Seen {
+                    whole_at,
+                    ..seen.clone()
+                } == next
+        };
+        if seen.is_some_and(same) {
+            return Ok(as_it_was(seen));
         }
         let (servers, refused) = parse(source.format, documents, self.limits).await?;
         if servers.is_empty() {
@@ -162,6 +189,69 @@ impl Reader<'_> {
             servers,
             refused,
         })
+    }
+
+    /// What changed in a registry since it was last read. `None` where only a whole reading can
+    /// tell: it is time for one, or the registry does not know the question.
+    async fn try_part(
+        &self,
+        source: &Source,
+        state: &SourceState,
+        mark: &str,
+    ) -> Result<Option<Reading>, ReadSourceError> {
+        let (Origin::Url(url), Some(since)) = (&source.origin, &state.seen.newest) else {
+            return Ok(None);
+        };
+        let asked = url_since(url, since);
+        let Some(asked) = asked.filter(|_| !is_due(state.seen.whole_at, self.whole_after)) else {
+            return Ok(None);
+        };
+        let from = Place {
+            url: &asked,
+            lists_from: &source.lists_from,
+        };
+        let documents = match fetch_source(self.fetcher, from, None).await {
+            Ok(Some((documents, _))) => documents,
+            Ok(None) => return Ok(None),
+            Err(FetchError::Status(status)) if status.is_client_error() => return Ok(None),
+            Err(source) => {
+                let url = asked.to_string();
+                return Err(ReadSourceError::Fetch { url, source });
+            }
+        };
+        let mut seen = state.seen.clone();
+        let latest = newest(&documents).max(seen.newest.clone());
+        if latest != seen.newest {
+            // The next whole reading compares with nothing from before.
+            seen = Seen {
+                digest: format!("{mark}part"),
+                newest: latest,
+                whole_at: seen.whole_at,
+                ..Seen::default()
+            };
+        }
+        let (servers, refused) = parse(source.format, documents.clone(), self.limits).await?;
+        let part = Part::of(state, servers, &documents);
+        Ok(part.map(|part| Reading::Part {
+            seen,
+            part,
+            refused,
+        }))
+    }
+}
+
+/// Nothing changed. A registry that was read whole to see that is not so for some time again.
+fn as_it_was(seen: Option<&Seen>) -> Reading {
+    match seen.filter(|seen| seen.newest.is_some()) {
+        Some(seen) => Reading::Part {
+            seen: Seen {
+                whole_at: Some(now()),
+                ..seen.clone()
+            },
+            part: Part::default(),
+            refused: Vec::new(),
+        },
+        None => Reading::Unchanged,
     }
 }
 

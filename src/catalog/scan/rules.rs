@@ -6,6 +6,7 @@
 
 mod table;
 mod steering;
+mod roundabout;
 mod phrases;
 
 use std::sync::LazyLock;
@@ -35,7 +36,8 @@ struct Step {
 
 static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
     let rows = table::WORDS.iter().chain(steering::STEERING);
-    rows.map(|(kind, severity, pattern)| Rule::new(*kind, *severity, pattern))
+    rows.chain(roundabout::ROUNDABOUT)
+        .map(|(kind, severity, pattern)| Rule::new(*kind, *severity, pattern))
         .collect()
 });
 

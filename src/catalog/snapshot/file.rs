@@ -252,6 +252,8 @@ fn write_body(snapshot: &Snapshot, out: &mut Vec<u8>) -> io::Result<()> {
             "etag": seen.etag,
             "last_modified": seen.last_modified,
             "digest": seen.digest,
+            "newest": seen.newest,
+            "whole_at": seen.whole_at,
             "further": seen.further.iter().map(document_to_json).collect::<Vec<_>>(),
         }});
         writeln!(out, "{line}")?;
@@ -343,6 +345,8 @@ fn read_state(json: &Value) -> SourceState {
             etag: text("etag"),
             last_modified: text("last_modified"),
             digest: text("digest").unwrap_or_default(),
+            newest: text("newest"),
+            whole_at: json["whole_at"].as_u64(),
             further: json["further"]
                 .as_array()
                 .into_iter()
@@ -403,6 +407,8 @@ mod tests {
                 etag: Some("\"1\"".to_owned()),
                 last_modified: None,
                 digest: "00".to_owned(),
+                newest: Some("2026-01-02T03:04:05Z".to_owned()),
+                whole_at: Some(7),
                 further: vec![SeenDocument {
                     url: "https://a.example/?cursor=1".to_owned(),
                     etag: None,

@@ -8,6 +8,10 @@ use crate::domain::{ServerName, TenantId};
 use crate::lifecycle::Lifecycle;
 
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub(in crate::cli) struct Args {
     /// Starts or connects to this server and asks it for its real tools. May be repeated.
     #[arg(long, value_name = "SERVER")]
@@ -18,6 +22,9 @@ pub(in crate::cli) struct Args {
     /// Whose secrets and settings the servers are asked with.
     #[arg(long, value_name = "NAME")]
     tenant: Option<TenantId>,
+    /// Reads registries whole, and not only what changed in them since the last time.
+    #[arg(long)]
+    whole: bool,
     /// As JSON.
     #[arg(long)]
     json: bool,
@@ -40,6 +47,7 @@ pub(super) async fn run(place: Place, args: &Args, out: Output) -> anyhow::Resul
     let ask = Ask {
         servers: &servers,
         tenant: args.tenant.as_ref(),
+        whole: args.whole,
     };
     let refreshed = app.refresh(ask, &counted).await;
     bar.finish_and_clear();

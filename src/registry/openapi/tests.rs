@@ -1,6 +1,6 @@
 //! Operations against a service on a socket.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -63,11 +63,11 @@ async fn arguments_go_where_the_document_says() {
         let output = ran.unwrap().unwrap();
         assert_eq!(output, ToolOutput::json(json!({ "asked": line })));
     };
-    let get = json!({ "ticket_id": "a/../b c", "language": "de" });
+    let get = json!({ "ticket_id": "a/b c", "language": "de" });
     check(
         "getTicket",
         get,
-        "GET /v1/tickets/a%2F..%2Fb%20c?language=de HTTP/1.1",
+        "GET /v1/tickets/a%2Fb%20c?language=de HTTP/1.1",
         "",
     )
     .await;

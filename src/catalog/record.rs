@@ -1,11 +1,19 @@
-//! A server as JSON and back, without losing anything: a tool keeps its fingerprint.
+//! A server as JSON and back, without losing anything: a tool keeps its fingerprint. The one place
+//! that knows the normal form's keys; the snapshot, the export and the diff all write through it.
+
+mod launch;
 
 use serde_json::{Map, Value, json};
 
+use crate::catalog::record::launch::launch_to_json;
 use crate::domain::{
-    Annotations, Argument, ConfigSlot, Definition, Input, Launch, Provenance, SecretSlot, Server,
-    Template, Tool,
+    Annotations, Argument, ConfigSlot, Definition, Input, Provenance, SecretSlot, Server, Tool,
 };
+
+pub(super) use self::launch::{launch_from_json, pairs};
+
+/// The keys of annotations in normal form.
+const FLAGS: [&str; 4] = ["read_only", "destructive", "idempotent", "open_world"];
 
 /// Why JSON is not a server or a tool.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -27,6 +35,13 @@ impl ReadRecordError {
 
 /// A server in normal form, its tools included.
 pub fn server_to_json(server: &Server) -> Value {
+    let mut json = head_to_json(server);
+    json["tools"] = server.tools.iter().map(tool_to_json).collect();
+    json
+}
+
+/// All of a server but its tools, in normal form.
+pub(super) fn head_to_json(server: &Server) -> Value {
     let slot = |name: &str, description: &str, optional: bool| json!({ "name": name, "description": description, "optional": optional });
     let secrets: Vec<Value> = server
         .secrets
@@ -59,35 +74,32 @@ pub fn server_to_json(server: &Server) -> Value {
             "version": &*server.provenance.version,
             "license": &*server.provenance.license,
         },
-        "tools": server.tools.iter().map(tool_to_json).collect::<Vec<_>>(),
     })
 }
 
 /// A tool in normal form, as its server gave it.
 pub fn tool_to_json(tool: &Tool) -> Value {
     let definition = tool.definition();
+    let arguments = arguments_to_json(&definition.input);
+    definition_to_json(definition, arguments)
+}
+
+/// A definition in normal form, with its input as `arguments` where they are given.
+pub(super) fn definition_to_json(definition: Definition, arguments: Option<Value>) -> Value {
     let mut json = Map::new();
-    json.insert("name".to_owned(), tool.name().as_str().into());
+    json.insert("name".to_owned(), definition.name.as_str().into());
     if !definition.title.is_empty() {
         json.insert("title".to_owned(), definition.title.into());
     }
     json.insert("description".to_owned(), definition.description.into());
-    // Arguments where the schema came from them: their order is then kept as well.
-    let arguments = definition.input.arguments();
-    if Input::from_arguments(arguments.to_vec()) == definition.input {
-        let list: Vec<Value> = arguments.iter().map(argument_to_json).collect();
-        json.insert("arguments".to_owned(), list.into());
-    }
-    let back = json.get("arguments").map(read_arguments);
-    if !matches!(back, Some(Ok(back)) if back == definition.input) {
-        json.remove("arguments");
-        let schema = definition.input.schema().clone();
-        json.insert("input_schema".to_owned(), schema);
-    }
+    match arguments {
+        Some(arguments) => json.insert("arguments".to_owned(), arguments),
+        None => json.insert("input_schema".to_owned(), definition.input.schema().clone()),
+    };
     if let Some(schema) = definition.output_schema {
         json.insert("output_schema".to_owned(), schema);
     }
-    let annotations = annotations_to_json(definition.annotations);
+    let annotations = annotations_to_json(definition.annotations, FLAGS);
     if !annotations.is_empty() {
         json.insert("annotations".to_owned(), annotations.into());
     }
@@ -95,6 +107,18 @@ pub fn tool_to_json(tool: &Tool) -> Value {
         json.insert("keywords".to_owned(), definition.keywords.into());
     }
     json.into()
+}
+
+/// The list of arguments, where the schema came from them and comes from them again: their order is
+/// then kept as well.
+pub(super) fn arguments_to_json(input: &Input) -> Option<Value> {
+    let arguments = input.arguments();
+    if &Input::from_arguments(arguments.to_vec()) != input {
+        return None;
+    }
+    let list: Value = arguments.iter().map(argument_to_json).collect();
+    let back = read_arguments(&list);
+    back.is_ok_and(|back| back == *input).then_some(list)
 }
 
 fn argument_to_json(argument: &Argument) -> Value {
@@ -109,40 +133,20 @@ fn argument_to_json(argument: &Argument) -> Value {
     json
 }
 
-fn annotations_to_json(annotations: Annotations) -> Map<String, Value> {
+/// What is said of a tool's effects, under the given names.
+pub(super) fn annotations_to_json(
+    annotations: Annotations,
+    names: [&str; 4],
+) -> Map<String, Value> {
     let flags = [
-        ("read_only", annotations.read_only),
-        ("destructive", annotations.destructive),
-        ("idempotent", annotations.idempotent),
-        ("open_world", annotations.open_world),
+        annotations.read_only,
+        annotations.destructive,
+        annotations.idempotent,
+        annotations.open_world,
     ];
-    let given = flags
-        .iter()
-        .filter_map(|(name, flag)| flag.map(|flag| ((*name).to_owned(), Value::Bool(flag))));
-    given.collect()
-}
-
-fn launch_to_json(launch: &Launch) -> Value {
-    let list = |templates: &[Template]| -> Vec<String> {
-        templates.iter().map(ToString::to_string).collect()
-    };
-    let map = |pairs: &[(Box<str>, Template)]| -> Map<String, Value> {
-        let pairs = pairs.iter();
-        pairs
-            .map(|(key, template)| (key.to_string(), template.to_string().into()))
-            .collect()
-    };
-    match launch {
-        Launch::Stdio { command, args, env } => {
-            json!({ "stdio": { "command": &**command, "args": list(args), "env": map(env) } })
-        }
-        Launch::Http { url, headers } => {
-            json!({ "http": { "url": url.to_string(), "headers": map(headers) } })
-        }
-        Launch::Docker { image, args, env } => {
-            json!({ "docker": { "image": &**image, "args": list(args), "env": map(env) } })
-        }
-    }
+    let said = names.iter().zip(flags);
+    said.filter_map(|(name, flag)| Some(((*name).to_owned(), flag?.into())))
+        .collect()
 }
 
 /// A server from its normal form.
@@ -159,7 +163,7 @@ pub fn server_from_json(json: &Value) -> Result<Server, ReadRecordError> {
     server.tags = texts(json, "tags")?.into_iter().map(Into::into).collect();
     server.launch = match &json["launch"] {
         Value::Null => None,
-        launch => Some(read_launch(launch)?),
+        launch => Some(launch_from_json(launch)?),
     };
     for slot in list(json, "secrets")? {
         server.secrets.push(SecretSlot {
@@ -230,43 +234,6 @@ fn read_arguments(json: &Value) -> Result<Input, ReadRecordError> {
         })
     });
     Ok(Input::from_arguments(arguments.collect::<Result<_, _>>()?))
-}
-
-fn read_launch(json: &Value) -> Result<Launch, ReadRecordError> {
-    let templates = |json: &Value| -> Result<Vec<Template>, ReadRecordError> {
-        let args = texts(json, "args")?;
-        let parse = |text: &String| text.parse().ok();
-        let parsed: Option<_> = args.iter().map(parse).collect();
-        parsed.ok_or_else(|| ReadRecordError::at("args", json))
-    };
-    let pairs = |json: &Value, key: &'static str| {
-        let entries = json[key].as_object().into_iter().flatten();
-        let parse = |(name, text): (&String, &Value)| {
-            Some((name.as_str().into(), text.as_str()?.parse().ok()?))
-        };
-        let parsed: Option<Vec<(Box<str>, Template)>> = entries.map(parse).collect();
-        parsed.ok_or_else(|| ReadRecordError::at(key, json))
-    };
-    if let Some(stdio) = json.get("stdio") {
-        Ok(Launch::Stdio {
-            command: required(stdio, "command")?.into(),
-            args: templates(stdio)?,
-            env: pairs(stdio, "env")?,
-        })
-    } else if let Some(http) = json.get("http") {
-        Ok(Launch::Http {
-            url: parsed(http, "url")?,
-            headers: pairs(http, "headers")?,
-        })
-    } else if let Some(docker) = json.get("docker") {
-        Ok(Launch::Docker {
-            image: required(docker, "image")?.into(),
-            args: templates(docker)?,
-            env: pairs(docker, "env")?,
-        })
-    } else {
-        Err(ReadRecordError::at("launch", json))
-    }
 }
 
 fn name(json: &Value) -> Result<&str, ReadRecordError> {
