@@ -20,7 +20,7 @@ mod tool;
 pub use self::catalog::{Catalog, CatalogError, Slot};
 pub use self::embedding::{Embedding, EmbeddingError};
 pub use self::handle::{Handle, HandleKey, ParseHandleError};
-pub use self::hash::DefinitionHash;
+pub use self::hash::{DefinitionHash, digest_of};
 pub use self::name::{ParseNameError, ServerName, SettingName, ToolId, ToolName};
 pub use self::query::{ParseQueryError, QUERY_CHARS_MAX, Query};
 pub use self::run::{ParseRunIdError, RunId};

@@ -242,7 +242,11 @@ fn run_reply(outcome: CallOutcome, handle: Option<HandleKey>) -> Reply {
         .and_then(Value::as_bool)
         .unwrap_or(false);
     Reply {
-        outcome: if failed { "TOOL_ERROR" } else { "ok" },
+        outcome: match (outcome.asks, failed) {
+            (true, _) => "INPUT_REQUIRED",
+            (false, true) => "TOOL_ERROR",
+            (false, false) => "ok",
+        },
         run_id: outcome.run_id,
         tool: Some(outcome.tool),
         handle,

@@ -25,7 +25,7 @@ use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use crate::lifecycle::Lifecycle;
 use crate::transport::desk::{Desk, Guest};
 use crate::transport::mcp::changes::Changes;
-use crate::transport::mcp::relay::{caller_side, typed};
+use crate::transport::mcp::relay::{caller_side, response};
 use crate::transport::mcp::surface::FIXED_TTL_MS;
 
 pub use self::connected::Connected;
@@ -232,17 +232,18 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let ask = self.ask(&context)?;
+        let side = caller_side(&context, &mut request);
         let call = ToolCall {
             name: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
-            side: caller_side(&context),
+            side,
             context,
         };
         let result = self.surface.call(&ask, call).await?;
-        Ok(typed(result).into())
+        Ok(response(result))
     }
 }

@@ -173,6 +173,21 @@ impl Refusal {
         }
     }
 
+    /// The error of an answer to what a run asked.
+    fn of_answer(error: &CallError) -> Self {
+        if let CallError::InvalidAnswer { run_id, tool } = error {
+            let message = format!("`inputResponses` has no answer to what `{tool}` asked");
+            let hint =
+                "Answer each of `inputRequests` under its name, with `action` and `content`.";
+            return Self::new(error.code(), message, hint).of_tool(*run_id, tool);
+        }
+        Self::new(
+            error.code(),
+            "the requestState is unknown, expired or used, or belongs to another call",
+            "Start the call anew: an answer is good for five minutes, once, with the same arguments.",
+        )
+    }
+
     /// A run's error.
     pub(super) fn of_call(error: &CallError) -> Self {
         let code = error.code();
@@ -182,6 +197,7 @@ impl Refusal {
                 "the capability token is unknown, expired or used",
                 "Call search_tools again: a token is good for five minutes and one run.",
             ),
+            CallError::InvalidState | CallError::InvalidAnswer { .. } => Self::of_answer(error),
             CallError::AlreadyRan { tool, ending, ago, .. } => Self::new(
                 code,
                 "the capability token is unknown, expired or used",
@@ -352,6 +368,10 @@ fn already_ran(tool: &ToolId, ending: Ending, ago: Duration) -> String {
         Ending::Answered => format!(
             "{ran}, and the tool answered; the result is not repeated. Call search_tools again \
              only to run it once more."
+        ),
+        Ending::Asked => format!(
+            "{ran}, and its server asked for input: repeat the call with its `requestState` and \
+             with `inputResponses`."
         ),
         Ending::ToolFailed => {
             format!("{ran}, and the tool answered with an error. Call search_tools again to retry.")

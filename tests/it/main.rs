@@ -11,6 +11,7 @@
 mod program;
 mod call;
 mod hostile;
+mod elicit;
 mod remote;
 mod docker;
 mod caps;

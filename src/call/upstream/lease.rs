@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
+use rmcp::model::InputRequiredResult;
 use serde_json::{Map, Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::call::CallerSide;
+use crate::call::input::{AskError, Askable, check_round, is_round};
 use crate::call::upstream::failure::RequestFailure;
-use crate::call::upstream::session::{CallLimits, Held};
+use crate::call::upstream::parked::{Answer, Asks};
+use crate::call::upstream::session::Held;
 use crate::call::upstream::slot::Slot;
+use crate::call::upstream::waiting::{CallLimits, Step, Waiting};
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
+use crate::lifecycle::Lifecycle;
 
 /// Pages of one tool list.
 const PAGES_MAX: usize = 100;
@@ -44,30 +49,92 @@ impl Lease {
         })
     }
 
-    /// Sends a call and waits for its result. From here on nothing is sent twice.
+    /// Sends a call and waits for what comes of it. From here on nothing is sent twice. A retry
+    /// goes with the upstream's own `state`.
     pub(crate) async fn call(
-        &self,
+        self,
         tool: &ToolName,
         arguments: Map<String, Value>,
         side: &CallerSide,
-    ) -> Result<Map<String, Value>, UpstreamError> {
+        state: Option<String>,
+    ) -> Result<Answer, UpstreamError> {
+        let sent = self
+            .session
+            .send_call(tool.as_str(), arguments, (side, state))
+            .await;
+        let waiting = sent.map_err(|failure| self.describe(failure))?;
+        self.wait(waiting, side).await
+    }
+
+    /// Waits for what comes of a call.
+    pub(super) async fn wait(
+        self,
+        mut waiting: Waiting,
+        side: &CallerSide,
+    ) -> Result<Answer, UpstreamError> {
         let limits = self.limits(side.progress.is_some());
-        let session = &self.session;
-        let answer = session.call(tool.as_str(), arguments, side, limits).await;
-        match answer {
-            Ok(Value::Object(result)) => {
+        let unreadable = |reason: &str| RequestFailure::Unreadable(reason.to_owned());
+        match self.session.wait(&mut waiting, side, limits).await {
+            Ok(Step::Answer(Value::Object(result))) => {
                 self.slot.succeed();
-                Ok(result)
+                match is_round(&result) {
+                    true => self.asks(result, side.askable),
+                    false => Ok(Answer::Result(result)),
+                }
             }
-            Ok(_other) => {
-                let reason = "its answer is not an object".to_owned();
-                Err(self.describe(RequestFailure::Unreadable(reason)))
+            Ok(Step::Answer(_other)) => {
+                Err(self.describe(unreadable("its answer is not an object")))
+            }
+            Ok(Step::Question(question)) => {
+                Ok(Answer::Asks(Asks::within(self, waiting, question).into()))
             }
             Err(RequestFailure::Refused(error)) => {
                 self.slot.succeed();
-                Ok(refusal(&error))
+                Ok(Answer::Result(refusal(&error)))
             }
             Err(failure) => Err(self.describe(failure)),
+        }
+    }
+
+    /// The questions of an upstream that has ended the call with them.
+    fn asks(
+        &self,
+        mut round: Map<String, Value>,
+        askable: Option<Askable>,
+    ) -> Result<Answer, UpstreamError> {
+        let failed = |error: AskError| self.describe(RequestFailure::Asks(error));
+        check_round(&round, askable).map_err(failed)?;
+        // What rmcp does not read, it does not write.
+        let read = serde_json::from_value::<InputRequiredResult>(Value::Object(round.clone()));
+        read.map_err(|_cause| failed(AskError::Unreadable))?;
+        let state = match round.remove("requestState") {
+            Some(Value::String(state)) => Some(state),
+            _ => None,
+        };
+        let asks = Asks {
+            round,
+            session: self.session_number(),
+            state,
+            parked: None,
+        };
+        Ok(Answer::Asks(asks.into()))
+    }
+
+    /// Tells the session from all others.
+    pub(crate) fn session_number(&self) -> u64 {
+        self.session.number
+    }
+
+    /// The program's tasks.
+    pub(super) fn lifecycle(&self) -> &Lifecycle {
+        &self.pool.lifecycle
+    }
+
+    /// With all of its time again, after the caller was asked.
+    pub(super) fn renewed(self) -> Self {
+        Self {
+            started: Instant::now(),
+            ..self
         }
     }
 
@@ -121,6 +188,7 @@ impl Lease {
             RequestFailure::Timeout(_) | RequestFailure::Unsent(_) => true,
             RequestFailure::Unreadable(_)
             | RequestFailure::Refused(_)
+            | RequestFailure::Asks(_)
             | RequestFailure::Cancelled => false,
         };
         if counts {
@@ -152,6 +220,13 @@ impl Lease {
             RequestFailure::Unsent(reason) => UpstreamError::Unavailable {
                 server,
                 reason: self.session.mask(&reason),
+                stderr,
+                sent,
+                retry_after: None,
+            },
+            RequestFailure::Asks(error) => UpstreamError::Unavailable {
+                server,
+                reason: error.to_string(),
                 stderr,
                 sent,
                 retry_after: None,

@@ -9,6 +9,7 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use crate::call::input::Askable;
 use crate::call::resolve::Resolved;
 use crate::call::upstream::breaker::Breaker;
 use crate::call::upstream::failure::{StartFailure, failure};
@@ -21,6 +22,8 @@ use crate::domain::{ServerName, TenantId};
 /// A session, or the place for one.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
+    /// What the callers of its sessions can be asked.
+    askable: Askable,
     /// Held while a session starts: those who wait for it find it ready.
     session: Arc<tokio::sync::Mutex<Option<Arc<Session>>>>,
     waiting: AtomicUsize,
@@ -58,6 +61,14 @@ impl Drop for Waiter<'_> {
 }
 
 impl Slot {
+    /// The place of sessions whose callers can be asked this.
+    pub(super) fn new(askable: Askable) -> Self {
+        Self {
+            askable,
+            ..Self::default()
+        }
+    }
+
     /// An open session, held for the caller.
     pub(super) async fn session(
         self: &Arc<Self>,
@@ -192,13 +203,13 @@ impl Slot {
         permits: Arc<Permits>,
     ) -> Result<Arc<Session>, StartFailure> {
         let era = self.state().era;
-        let first = start(resolved, pool, era, permits.clone()).await;
+        let first = start(resolved, pool, (era, self.askable), permits.clone()).await;
         let other = match (&first, era) {
             (Err(failure), Era::Legacy) if failure.legacy_refused => Era::Modern,
             (Err(_), Era::Modern) => Era::Legacy,
             _ => return first,
         };
-        let second = start(resolved, pool, other, permits).await;
+        let second = start(resolved, pool, (other, self.askable), permits).await;
         match second {
             Ok(session) => {
                 self.state().era = other;
@@ -346,7 +357,7 @@ impl Pool {
         let mut idle: Vec<(Duration, Arc<Slot>)> = self
             .slots
             .iter()
-            .filter(|entry| tenant.is_none_or(|tenant| entry.key().0 == *tenant))
+            .filter(|entry| tenant.is_none_or(|tenant| entry.key().tenant == *tenant))
             .filter_map(|entry| Some((entry.value().idle()?, entry.value().clone())))
             .collect();
         idle.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));

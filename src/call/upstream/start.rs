@@ -1,6 +1,7 @@
 //! The start of a session: the process or connection, and the protocol's handshake.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
@@ -13,6 +14,7 @@ use secrecy::SecretString;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::input::Askable;
 use crate::call::resolve::{Resolved, Target};
 use crate::call::upstream::census::Caps;
 use crate::call::upstream::child::{Process, in_words};
@@ -41,10 +43,10 @@ pub(super) enum Era {
 pub(super) async fn start(
     resolved: &Resolved,
     pool: &Pool,
-    era: Era,
+    (era, askable): (Era, Askable),
     permits: Arc<Permits>,
 ) -> Result<Arc<Session>, StartFailure> {
-    let started = try_start(resolved, pool, era, permits).await;
+    let started = try_start(resolved, pool, (era, askable), permits).await;
     started.map_err(|failure| StartFailure {
         reason: mask(&failure.reason, &resolved.secrets),
         ..failure
@@ -54,21 +56,27 @@ pub(super) async fn start(
 async fn try_start(
     resolved: &Resolved,
     pool: &Pool,
-    era: Era,
+    (era, askable): (Era, Askable),
     permits: Arc<Permits>,
 ) -> Result<Arc<Session>, StartFailure> {
-    let tap = Arc::new(Tap::default());
+    let client = Client {
+        tap: Arc::new(Tap::default()),
+        askable,
+    };
+    let tap = client.tap.clone();
     let stderr = Arc::new(Stderr::new(resolved.secrets.clone()));
     // Cancelled when nothing of the session is left, or when it does not start.
     let gone = CancellationToken::new();
     let not_started = gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
         Target::Child { .. } | Target::Container { .. } => {
-            let shared = (&tap, &stderr, &gone);
+            let shared = (&client, &stderr, &gone);
             let (service, process) = start_child(resolved, pool, era, shared).await?;
             (service, Some(process))
         }
-        Target::Remote { url, headers } => (connect(url, headers, pool, (era, &tap)).await?, None),
+        Target::Remote { url, headers } => {
+            (connect(url, headers, pool, (era, client)).await?, None)
+        }
     };
     let (ended, end) = watch::channel(None);
     let peer = service.peer().clone();
@@ -76,6 +84,7 @@ async fn try_start(
     let places = pool.options.calls_max;
     let session = Session::new(
         Parts {
+            number: pool.sessions_started.fetch_add(1, Ordering::Relaxed),
             peer,
             tap,
             stderr,
@@ -109,7 +118,7 @@ async fn start_child(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    (tap, stderr, gone): (&Arc<Tap>, &Arc<Stderr>, &CancellationToken),
+    (client, stderr, gone): (&Client, &Arc<Stderr>, &CancellationToken),
 ) -> Result<(Service, Process), StartFailure> {
     let options = &pool.options;
     let (mut process, streams) = Process::start(resolved, options)
@@ -123,15 +132,14 @@ async fn start_child(
         }
     });
     let bytes_max = options.message_bytes_max;
-    let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, tap.clone());
-    let client = Client { tap: tap.clone() };
+    let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, client.tap.clone());
     let group = process.group();
     let served = tokio::select! {
         excess = pool.census.excess(group, Caps::of(options), || Duration::ZERO) => {
             process.kill().await;
             Err(failure(excess))
         }
-        served = serve(client, lines, era, options.connect_max) => served,
+        served = serve(client.clone(), lines, era, options.connect_max) => served,
         // Its standard output may stay open in a process that it has left behind.
         status = process.ended() => Err(failure(match status {
             Ok(status) => in_words(status),
@@ -158,7 +166,7 @@ async fn connect(
     url: &str,
     headers: &[(String, SecretString)],
     pool: &Pool,
-    (era, tap): (Era, &Arc<Tap>),
+    (era, client): (Era, Client),
 ) -> Result<Service, StartFailure> {
     let options = &pool.options;
     let limits = http::HttpLimits {
@@ -167,9 +175,8 @@ async fn connect(
         calls_max: options.calls_max,
         loopback: options.http_on_loopback,
     };
-    let transport = http::transport(url, headers, limits, tap.clone())
+    let transport = http::transport(url, headers, limits, client.tap.clone())
         .map_err(|error| failure(chain(&error)))?;
-    let client = Client { tap: tap.clone() };
     serve(client, transport, era, options.connect_max).await
 }
 
