@@ -37,7 +37,9 @@ use crate::call::resolve::{Resolved, resolve};
 use crate::call::resume::{Retried, Sending};
 use crate::call::spent::Spent;
 use crate::call::upstream::Lease;
-use crate::domain::{Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId};
+use crate::domain::{
+    Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId, Trace,
+};
 use crate::handles::{Grant, Handles, TakeError};
 
 pub use self::arguments::Problem;
@@ -119,6 +121,8 @@ pub struct CallerSide {
     pub progress: Option<mpsc::Sender<Progress>>,
     /// What the caller can be asked within a call; none where its protocol has no rounds.
     pub askable: Option<Askable>,
+    /// The trace that the caller is in; the upstream is told.
+    pub trace: Option<Trace>,
     /// The answer to what a call asked: the call goes on, and needs no live handle.
     pub answer: Option<InputAnswer>,
 }

@@ -16,6 +16,7 @@ mod shape;
 mod tenant;
 mod text;
 mod tool;
+mod trace;
 
 pub use self::catalog::{Catalog, CatalogError, Slot};
 pub use self::embedding::{Embedding, EmbeddingError};
@@ -33,3 +34,4 @@ pub use self::shape::{ParseShapeError, Shape};
 pub use self::tenant::{ParseScopeError, ParseTenantIdError, Scope, Tenant, TenantId};
 pub use self::text::{clean_line, clean_text, hidden_characters, shorten};
 pub use self::tool::{Annotations, Argument, Definition, Input, Tool};
+pub use self::trace::{ParseTraceError, Trace};

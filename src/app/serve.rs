@@ -90,6 +90,7 @@ impl App {
                 Guest {
                     tenant: Arc::new(tenant),
                     limits,
+                    trace: None,
                 }
             }
         };

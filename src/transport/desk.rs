@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::call::{CallOutcome, CallRequest, Caller, CallerSide, Page, TRUNCATED_KEY};
-use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId};
+use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId, Trace};
 use crate::lifecycle::Lifecycle;
 use crate::search::{Answer, Searcher};
 use crate::telemetry::{AuditEvent, Operation, audit, record_operation};
@@ -33,6 +33,8 @@ pub struct Guest {
     pub tenant: Arc<Tenant>,
     /// Its own limits.
     pub limits: TenantLimits,
+    /// The trace of this request; a door and a resident have none.
+    pub trace: Option<Trace>,
 }
 
 impl Guest {
@@ -41,6 +43,7 @@ impl Guest {
         Self {
             tenant: Arc::new(Tenant::local()),
             limits: TenantLimits::default(),
+            trace: None,
         }
     }
 }
@@ -187,6 +190,7 @@ impl Reply {
             arguments,
             outcome: self.outcome,
             duration,
+            trace: guest.trace.as_ref(),
         });
         self.result
     }

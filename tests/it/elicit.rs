@@ -8,6 +8,8 @@ use toolcrib::call::{
 use toolcrib::domain::{Tenant, ToolId};
 
 use crate::call::{Crib, request, text, until};
+use crate::gateway::{NO_MODEL, folder};
+use crate::program::{Folder, Program, http, root};
 
 const FORM: Askable = Askable {
     form: true,
@@ -407,4 +409,182 @@ async fn a_direct_call_is_asked_too() {
         assert!(matches!(late, CallError::InvalidState), "{late:?}");
         crib.end().await;
     }
+}
+
+const MODERN: &str = "2026-07-28";
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// All surfaces over two servers that ask, one of each era.
+fn asking_folder() -> Folder {
+    let folder = folder(
+        "[server]\nsurfaces = [\"connected\", \"gateway\", \"discovery\"]\n\
+         [tools.search]\ntoolkit = \"crib\"\n[catalog]\nbuiltin = false\n",
+    );
+    let tool =
+        |name: &str, text: &str| json!({ "name": name, "description": text, "arguments": [] });
+    let server = |name: &str, flags: &[&str]| {
+        let script = root().join("tests/it/upstream.py").display().to_string();
+        let args: Vec<&str> = [&*script]
+            .into_iter()
+            .chain(flags.iter().copied())
+            .collect();
+        json!({ "name": name, "title": name,
+            "launch": { "stdio": { "command": "python3", "args": args, "env": {} } },
+            "tools": [tool("ask", &format!("Ask the {name} who you are.")),
+                tool("meta", &format!("Look at the metadata of the {name}."))] })
+    };
+    let lines = [server("heron", &["--modern"]), server("parrot", &[])];
+    let path = folder.path().join("asking.jsonl");
+    std::fs::write(&path, lines.map(|line| line.to_string()).join("\n")).unwrap();
+    let imported = folder.run(&["catalog", "import", "normal-form", path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&imported.stderr).into_owned();
+    assert!(imported.status.success(), "{said}");
+    folder
+}
+
+/// `tools/call` of a client of the modern era that can fill in forms.
+async fn call(program: &Program, path: &str, tool: &str, more: Value) -> Value {
+    let mut meta = json!({
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+    });
+    let mut params = json!({ "name": tool });
+    for (key, value) in more.as_object().unwrap() {
+        match key.strip_prefix("_meta.") {
+            Some(key) => meta[key] = value.clone(),
+            None => params[key] = value.clone(),
+        }
+    }
+    params["_meta"] = meta;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = http()
+        .post(format!("{}{path}", program.url))
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", MODERN)
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", tool)
+        .body(body.to_string());
+    let response = request.send().await.unwrap();
+    let (status, text) = (response.status(), response.text().await.unwrap());
+    let message: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{status}: {text}"));
+    assert!(message.get("error").is_none(), "{message}");
+    message["result"].clone()
+}
+
+/// Asks, answers, and gives the text of the result.
+async fn ask_and_answer(program: &Program, path: &str, tool: &str, arguments: Value) -> String {
+    let asked = call(program, path, tool, json!({ "arguments": arguments })).await;
+    assert_eq!(asked["resultType"], "input_required", "{path}: {asked}");
+    let questions = asked["inputRequests"].as_object().unwrap();
+    let (key, question) = questions.iter().next().unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"]["message"], "Who are you?");
+    let accept = json!({ key: { "action": "accept", "content": { "name": "Ada" } } });
+    let retry = json!({ "arguments": arguments, "inputResponses": accept,
+        "requestState": asked["requestState"] });
+    let result = call(program, path, tool, retry.clone()).await;
+    assert_eq!(result["resultType"], "complete", "{path}: {result}");
+    let again = call(program, path, tool, retry).await;
+    let refused = &again["structuredContent"]["error"];
+    assert_eq!(refused, "INVALID_TOKEN", "{path}: {again}");
+    result["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn through_every_surface_a_client_answers_what_a_tool_asks() {
+    let folder = asking_folder();
+    let program = Program::start(&folder, &[NO_MODEL]);
+    for server in ["heron", "parrot"] {
+        let query = format!("Ask the {server} who you are");
+        let found = call(
+            &program,
+            "/connected",
+            "search_tools",
+            json!({ "arguments": { "query": query } }),
+        );
+        let found = found.await["structuredContent"].clone();
+        let run = json!({ "capability_token": found["capability_token"], "tool_name": "ask",
+            "server_name": server, "arguments": {} });
+        let name = format!("{server}__ask");
+        let execute = json!({ "name": name, "arguments": {} });
+        for (path, tool, arguments) in [
+            ("/connected", "run_tool", run),
+            ("/gateway", &*name, json!({})),
+            ("/gateway", "crib__execute_tool", execute.clone()),
+            ("/discovery", "execute_tool", execute),
+        ] {
+            let text = ask_and_answer(&program, path, tool, arguments).await;
+            assert!(text.contains(r#""name": "Ada""#), "{path}: {text}");
+        }
+    }
+    let legacy = program.call(None, "search_tools", json!({ "query": "ask the parrot" }));
+    let found = legacy.await["structuredContent"].clone();
+    let run = json!({ "capability_token": found["capability_token"], "tool_name": "ask",
+        "server_name": "parrot", "arguments": {} });
+    let declined = program.call(None, "run_tool", run).await;
+    let text = declined["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("decline"), "{declined}");
+    let outcomes = program.audited(1);
+    let counted = |what: &str| outcomes.iter().filter(|outcome| *outcome == what).count();
+    assert_eq!(
+        (counted("INPUT_REQUIRED"), counted("INVALID_TOKEN")),
+        (8, 8)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_goes_to_the_upstream_and_into_the_audit_unless_it_is_malformed() {
+    let folder = asking_folder();
+    let program = Program::start(&folder, &[NO_MODEL]);
+    for server in ["heron", "parrot"] {
+        let name = format!("{server}__meta");
+        let sent = |meta: Value| {
+            let (program, name) = (&program, name.clone());
+            async move {
+                let result = call(program, "/gateway", &name, meta).await;
+                let text = result["content"][0]["text"].as_str().unwrap().to_owned();
+                serde_json::from_str::<Value>(&text).unwrap()
+            }
+        };
+        let whole = json!({ "_meta.traceparent": TRACE, "_meta.tracestate": "vendor=1",
+            "_meta.own": "ours" });
+        let seen = sent(whole).await;
+        assert_eq!(
+            (&seen["traceparent"], &seen["tracestate"]),
+            (&TRACE.into(), &"vendor=1".into())
+        );
+        assert_eq!(seen.get("own"), None, "{seen}");
+        let wrong = json!({ "_meta.traceparent": "00-xyz", "_meta.tracestate": "vendor=1" });
+        let seen = sent(wrong).await;
+        assert!(
+            seen.get("traceparent").is_none() && seen.get("tracestate").is_none(),
+            "{seen}"
+        );
+    }
+    program.audited(4);
+    let log = program.log();
+    let audit = || log.lines().filter(|line| line.contains(" audit: "));
+    let traced = r#"trace_id="0af7651916cd43dd8448eb211c80319c""#;
+    assert_eq!(
+        audit().filter(|line| line.contains(traced)).count(),
+        2,
+        "{log}"
+    );
+    assert_eq!(
+        audit()
+            .filter(|line| line.contains(r#"trace_id="-""#))
+            .count(),
+        2,
+        "{log}"
+    );
+    let page = http()
+        .get(format!("{}/metrics", program.admin))
+        .send()
+        .await
+        .unwrap();
+    let page = page.text().await.unwrap();
+    let counted = r#"mcp_client_operation_duration_seconds_count{mcp_method_name="tools/call",network_transport="pipe",error_type="ok"} 4"#;
+    assert!(page.contains(counted), "{page}");
 }

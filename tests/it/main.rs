@@ -12,6 +12,7 @@ mod program;
 mod call;
 mod hostile;
 mod elicit;
+mod foreign;
 mod remote;
 mod docker;
 mod caps;

@@ -1,6 +1,7 @@
 //! A session that is held for one call, and what becomes of the call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::InputRequiredResult;
 use serde_json::{Map, Value, json};
@@ -18,6 +19,7 @@ use crate::call::upstream::waiting::{CallLimits, Step, Waiting};
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
 use crate::lifecycle::Lifecycle;
+use crate::telemetry::{Request, record_request};
 
 /// Pages of one tool list.
 const PAGES_MAX: usize = 100;
@@ -62,12 +64,31 @@ impl Lease {
             .session
             .send_call(tool.as_str(), arguments, (side, state))
             .await;
-        let waiting = sent.map_err(|failure| self.describe(failure))?;
-        self.wait(waiting, side).await
+        match sent {
+            Ok(waiting) => self.wait(waiting, side).await,
+            Err(failure) => {
+                let failed = Err(self.describe(failure));
+                let (transport, none) = (self.session.transport(), Duration::ZERO);
+                record_request(Request::CallTool, transport, outcome_of(&failed), none);
+                failed
+            }
+        }
     }
 
     /// Waits for what comes of a call.
     pub(super) async fn wait(
+        self,
+        waiting: Waiting,
+        side: &CallerSide,
+    ) -> Result<Answer, UpstreamError> {
+        let (transport, begun) = (self.session.transport(), Instant::now());
+        let answer = self.wait_uncounted(waiting, side).await;
+        let outcome = outcome_of(&answer);
+        record_request(Request::CallTool, transport, outcome, begun.elapsed());
+        answer
+    }
+
+    async fn wait_uncounted(
         self,
         mut waiting: Waiting,
         side: &CallerSide,
@@ -140,6 +161,15 @@ impl Lease {
 
     /// All pages of `tools/list`.
     pub(super) async fn list_tools(&self) -> Result<Vec<Value>, UpstreamError> {
+        let begun = Instant::now();
+        let listed = self.list_uncounted().await;
+        let outcome = listed.as_ref().map_or_else(UpstreamError::code, |_| "ok");
+        let transport = self.session.transport();
+        record_request(Request::ListTools, transport, outcome, begun.elapsed());
+        listed
+    }
+
+    async fn list_uncounted(&self) -> Result<Vec<Value>, UpstreamError> {
         let limits = self.limits(false);
         let mut tools = Vec::new();
         let mut cursor: Option<String> = None;
@@ -240,6 +270,17 @@ impl Lease {
             },
             RequestFailure::Cancelled => UpstreamError::Cancelled { sent },
         }
+    }
+}
+
+/// How a call came back, in one word.
+fn outcome_of(answer: &Result<Answer, UpstreamError>) -> &'static str {
+    let failed = |result: &Map<String, Value>| result.get("isError") == Some(&Value::Bool(true));
+    match answer {
+        Ok(Answer::Result(result)) if failed(result) => "TOOL_ERROR",
+        Ok(Answer::Result(_)) => "ok",
+        Ok(Answer::Asks(_)) => "INPUT_REQUIRED",
+        Err(error) => error.code(),
     }
 }
 

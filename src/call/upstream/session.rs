@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, Extensions, JsonObject,
-    ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams, ServerResult,
+    ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams, RequestMetaObject,
+    ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
@@ -118,6 +119,11 @@ impl Session {
         }
     }
 
+    /// What it runs over, as the conventions call it.
+    pub(super) fn transport(&self) -> &'static str {
+        transport(self.child)
+    }
+
     /// Takes no more calls, and ends with the last one.
     pub(super) fn retire(&self) {
         if self.held.fetch_or(RETIRED, Ordering::AcqRel) & !RETIRED == 0 {
@@ -224,7 +230,8 @@ impl Session {
             request.extensions.insert(QuestionsTo(to_us));
         }
         let request = ClientRequest::CallToolRequest(request);
-        self.send(request, progress, questions).await
+        let to_us = (progress, questions);
+        self.send(request, options(side), to_us).await
     }
 
     /// One page of `tools/list`.
@@ -242,11 +249,9 @@ impl Session {
         });
         let (_none, progress) = mpsc::channel(1);
         let (_none, questions) = mpsc::channel(1);
-        let mut waiting = self.send(request, progress, questions).await?;
-        match self
-            .wait(&mut waiting, &CallerSide::default(), limits)
-            .await?
-        {
+        let (side, to_us) = (CallerSide::default(), (progress, questions));
+        let mut waiting = self.send(request, options(&side), to_us).await?;
+        match self.wait(&mut waiting, &side, limits).await? {
             Step::Answer(answer) => Ok(answer),
             // Nobody can be asked within a list.
             Step::Question(_) => Err(RequestFailure::Unreadable("it asked a question".to_owned())),
@@ -256,12 +261,10 @@ impl Session {
     async fn send(
         &self,
         request: ClientRequest,
-        progress: mpsc::Receiver<Progress>,
-        questions: mpsc::Receiver<Question>,
+        options: PeerRequestOptions,
+        (progress, questions): (mpsc::Receiver<Progress>, mpsc::Receiver<Question>),
     ) -> Result<Waiting, RequestFailure> {
-        let sent = self
-            .peer
-            .send_cancellable_request(request, PeerRequestOptions::no_options());
+        let sent = self.peer.send_cancellable_request(request, options);
         let Ok(handle) = sent.await else {
             return Err(self.lost().await);
         };
@@ -315,6 +318,28 @@ impl Session {
             crashed: self.child,
         }
     }
+}
+
+/// What a session with a child, or with a remote server, runs over.
+pub(super) fn transport(child: bool) -> &'static str {
+    match child {
+        true => "pipe",
+        false => "tcp",
+    }
+}
+
+/// Passes the caller's trace on.
+fn options(side: &CallerSide) -> PeerRequestOptions {
+    let options = PeerRequestOptions::no_options();
+    let Some(trace) = &side.trace else {
+        return options;
+    };
+    let mut meta = RequestMetaObject::new();
+    meta.set_traceparent(trace.parent());
+    if let Some(state) = trace.state() {
+        meta.set_tracestate(state);
+    }
+    options.with_meta(meta)
 }
 
 /// A session that does not end by itself while this lives.

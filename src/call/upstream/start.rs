@@ -12,6 +12,7 @@ use rmcp::service::{
 use rmcp::transport::IntoTransport;
 use secrecy::SecretString;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::input::Askable;
@@ -20,11 +21,12 @@ use crate::call::upstream::census::Caps;
 use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
-use crate::call::upstream::session::{Parts, Session};
+use crate::call::upstream::session::{Parts, Session, transport};
 use crate::call::upstream::stderr::{Stderr, mask};
 use crate::call::upstream::tap::{Client, Tap};
 use crate::call::upstream::watch::{Permits, Watched};
 use crate::call::upstream::{Pool, http};
+use crate::telemetry::{Request, record_request};
 
 type Service = RunningService<RoleClient, Client>;
 
@@ -46,7 +48,15 @@ pub(super) async fn start(
     (era, askable): (Era, Askable),
     permits: Arc<Permits>,
 ) -> Result<Arc<Session>, StartFailure> {
+    let begun = Instant::now();
     let started = try_start(resolved, pool, (era, askable), permits).await;
+    let outcome = match &started {
+        Ok(_) => "ok",
+        Err(failure) if failure.timed_out => "UPSTREAM_TIMEOUT",
+        Err(_) => "UPSTREAM_UNAVAILABLE",
+    };
+    let child = matches!(resolved.target, Target::Child { .. });
+    record_request(Request::Connect, transport(child), outcome, begun.elapsed());
     started.map_err(|failure| StartFailure {
         reason: mask(&failure.reason, &resolved.secrets),
         ..failure

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::call::{Askable, CallerSide, InputAnswer, Progress};
+use crate::domain::Trace;
 
 /// Steps of progress that may wait for a slow client; more are dropped, and the last ones count.
 const PROGRESS_MAX: usize = 16;
@@ -59,6 +60,7 @@ pub(super) fn caller_side(
         cancel: context.ct.clone(),
         progress,
         askable: askable(context),
+        trace: trace(context),
         answer: request.request_state.take().map(|state| InputAnswer {
             state,
             responses: request
@@ -69,6 +71,12 @@ pub(super) fn caller_side(
                 .collect(),
         }),
     }
+}
+
+/// The trace that the client says it is in, if that reads.
+pub(super) fn trace(context: &RequestContext<RoleServer>) -> Option<Trace> {
+    let meta = &context.meta;
+    Trace::read(meta.get_traceparent(), meta.get_tracestate())
 }
 
 /// What a client of the modern era has declared; the legacy one has no rounds.
