@@ -154,7 +154,7 @@ mod tests {
         for wrong in [
             "",
             "00",
-            &PARENT[..54],
+            PARENT.get(..54).unwrap(),
             &format!("{PARENT}-more"),
             &format!("{}x", PARENT.replacen("00", "01", 1)),
             &PARENT.replacen("00", "ff", 1),

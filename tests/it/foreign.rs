@@ -21,7 +21,7 @@ use toolcrib::catalog::{builtin, export, load, manifest};
 use toolcrib::config::{Config, Environment, Home};
 use toolcrib::domain::{Handle, Query, RunId, Settings, Shape, TenantId, ToolId, Trace};
 use toolcrib::registry::{OpenApiOptions, OpenApiProvider};
-use toolcrib::tenants::{Credential, Directory, Vault};
+use toolcrib::tenants::{Credential, Directory, TenantLimits, Vault};
 
 use crate::program::root;
 
@@ -327,7 +327,12 @@ fn whole_tenants() -> Vec<u8> {
     let mut rng = StdRng::seed_from_u64(5);
     let id = "team".parse().unwrap();
     directory
-        .add(&id, &["slack/*".to_owned()], Default::default(), &mut rng)
+        .add(
+            &id,
+            &["slack/*".to_owned()],
+            TenantLimits::default(),
+            &mut rng,
+        )
         .unwrap();
     fs::read(path).unwrap()
 }
@@ -352,7 +357,7 @@ fn whole_snapshot() -> Vec<u8> {
         let state = SourceState {
             name: "team".into(),
             servers: vec![Arc::new(server)],
-            ..Default::default()
+            ..SourceState::default()
         };
         snapshot.sources.push(state);
     });

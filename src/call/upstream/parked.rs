@@ -47,9 +47,9 @@ impl Asks {
             session: lease.session_number(),
             state: None,
             parked: Some(Parked {
-                lease,
-                waiting,
                 question,
+                waiting,
+                lease,
             }),
         }
     }
@@ -91,9 +91,10 @@ impl Question {
 /// call is cancelled.
 #[derive(Debug)]
 pub(crate) struct Parked {
-    lease: Lease,
-    waiting: Waiting,
+    // Let go of in this order.
     question: Question,
+    waiting: Waiting,
+    lease: Lease,
 }
 
 impl Parked {

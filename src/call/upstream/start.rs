@@ -55,7 +55,7 @@ pub(super) async fn start(
         Err(failure) if failure.timed_out => "UPSTREAM_TIMEOUT",
         Err(_) => "UPSTREAM_UNAVAILABLE",
     };
-    let child = matches!(resolved.target, Target::Child { .. });
+    let child = !matches!(resolved.target, Target::Remote { .. });
     record_request(Request::Connect, transport(child), outcome, begun.elapsed());
     started.map_err(|failure| StartFailure {
         reason: mask(&failure.reason, &resolved.secrets),
