@@ -13,7 +13,11 @@ mod upstream;
 mod result;
 mod kept;
 mod spent;
+mod input;
+mod asked;
+mod resume;
 mod error;
+mod beside;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,17 +30,22 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::arguments::Arguments;
+use crate::call::asked::{Asked, Stub};
 use crate::call::error::{invalid_step, unresolved};
 use crate::call::kept::Kept;
 use crate::call::resolve::{Resolved, resolve};
+use crate::call::resume::{Retried, Sending};
 use crate::call::spent::Spent;
+use crate::call::upstream::Lease;
 use crate::domain::{
-    Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, Tool, ToolId, ToolName,
+    Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId, Trace,
 };
 use crate::handles::{Grant, Handles, TakeError};
 
 pub use self::arguments::Problem;
+pub use self::asked::ASKED_FOR;
 pub use self::error::{CallError, StepProblem};
+pub use self::input::{Askable, InputAnswer};
 pub use self::kept::{KEPT_FOR, PAGE_CHARS, Page};
 pub use self::resolve::ResolveError;
 pub use self::result::{TRUNCATED_KEY, Truncated};
@@ -56,6 +65,7 @@ pub struct Caller {
     arguments: Arguments,
     kept: Kept,
     spent: Spent,
+    asked: Arc<Asked>,
 }
 
 impl fmt::Debug for Caller {
@@ -109,6 +119,12 @@ pub struct CallerSide {
     pub cancel: CancellationToken,
     /// Where progress goes, when the caller asked for it. A full channel loses steps.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// What the caller can be asked within a call; none where its protocol has no rounds.
+    pub askable: Option<Askable>,
+    /// The trace that the caller is in; the upstream is told.
+    pub trace: Option<Trace>,
+    /// The answer to what a call asked: the call goes on, and needs no live handle.
+    pub answer: Option<InputAnswer>,
 }
 
 /// What a run gave.
@@ -126,6 +142,8 @@ pub struct CallOutcome {
     /// Whether the cut took the structured part that the tool's output schema promises, which a
     /// client that knows the schema looks for.
     pub breaks_promise: bool,
+    /// Whether it is no result yet but a question: `input_required` with a sealed state.
+    pub asks: bool,
 }
 
 impl Caller {
@@ -144,6 +162,7 @@ impl Caller {
             arguments: Arguments::default(),
             kept: Kept::default(),
             spent: Spent::default(),
+            asked: Arc::new(Asked::new(&mut OsRng.unwrap_err())),
         }
     }
 
@@ -152,13 +171,18 @@ impl Caller {
         &self.upstreams
     }
 
-    /// Runs a tool that a search offered.
+    /// Runs a tool that a search offered, or goes on with a run whose caller has answered.
     pub async fn call(
         &self,
         tenant: &Tenant,
-        request: CallRequest,
+        mut request: CallRequest,
         caller: CallerSide,
     ) -> Result<CallOutcome, CallError> {
+        if let Some(answer) = &caller.answer {
+            let arguments = request.arguments.take();
+            let retried = (Retried::Run(&request), arguments);
+            return self.resume(tenant, retried, answer, &caller).await;
+        }
         // One snapshot for the whole call: what is checked is what is run.
         let catalog = self.catalog.load_full();
         let (handle, grant) = self.peek(tenant, &request)?;
@@ -195,9 +219,18 @@ impl Caller {
         taken.map_err(|error| self.not_taken(tenant, &handle, error))?;
         let key = handle.key(&tenant.id);
         let running = self.spent.start(key, run_id, tool.clone());
-        let result = lease.call(&tool.tool, arguments, &caller).await;
-        running.end(ended(&result));
-        Ok(self.outcome(tenant, Some(run_id), tool.clone(), result.map_err(failed)?))
+        let sending = Sending {
+            tenant,
+            stub: Stub {
+                run_id: Some(run_id),
+                handle: Some(*key.as_bytes()),
+                ..Stub::new(tool.clone(), catalog.tool(slot), &arguments)
+            },
+            promises: catalog.tool(slot).output_schema().is_some(),
+        };
+        let outcome = self.send(sending, lease, arguments, &caller).await;
+        running.end(ended(&outcome));
+        outcome.map_err(failed)
     }
 
     /// Runs a tool without a handle, for the operator at the command line and for surfaces whose
@@ -209,6 +242,10 @@ impl Caller {
         arguments: Value,
         caller: CallerSide,
     ) -> Result<CallOutcome, CallError> {
+        if let Some(answer) = &caller.answer {
+            let retried = (Retried::Direct(tool), Some(arguments));
+            return self.resume(tenant, retried, answer, &caller).await;
+        }
         let catalog = self.catalog.load_full();
         let found = catalog.find(tool).filter(|_| tenant.scope.allows(tool));
         let slot = found.ok_or_else(|| CallError::UnknownTool { tool: tool.clone() })?;
@@ -232,63 +269,13 @@ impl Caller {
         let lease = self.upstreams.lease(&tenant.id, resolved, &caller).await;
         let lease = lease.map_err(failed)?;
         lease.check(&tool.tool).map_err(failed)?;
-        let result = lease.call(&tool.tool, arguments, &caller).await;
-        let result = result.map_err(failed)?;
-        let structured = result.contains_key(STRUCTURED);
-        let promised = defined.output_schema().is_some();
-        let mut outcome = self.outcome(tenant, None, tool.clone(), result);
-        outcome.breaks_promise = promised && structured && !outcome.result.contains_key(STRUCTURED);
-        Ok(outcome)
-    }
-
-    /// The arguments of a tool beside the catalog as an object that fits its schema.
-    pub fn check_arguments(
-        &self,
-        id: &ToolId,
-        tool: &Tool,
-        arguments: Value,
-    ) -> Result<Map<String, Value>, CallError> {
-        let checked = self.arguments.check(tool, Some(arguments));
-        checked.map_err(|problems| CallError::InvalidArguments {
-            run_id: None,
-            tool: id.clone(),
-            problems,
-            left: None,
-        })
-    }
-
-    /// The result of a tool beside the catalog, under the same cap as all others.
-    pub fn outcome_of(
-        &self,
-        tenant: &Tenant,
-        tool: ToolId,
-        result: Map<String, Value>,
-    ) -> CallOutcome {
-        self.outcome(tenant, None, tool, result)
-    }
-
-    /// Tools of a server beside the catalog, as it lists them.
-    pub async fn list_server(
-        &self,
-        tenant: &Tenant,
-        server: &Server,
-    ) -> Result<Vec<Value>, UpstreamError> {
-        let settings = &*self.settings;
-        self.upstreams.list_tools(tenant, server, settings).await
-    }
-
-    /// Runs a tool of a server beside the catalog. The arguments have been checked.
-    pub async fn call_server(
-        &self,
-        tenant: &Tenant,
-        server: &Server,
-        (tool, arguments): (&ToolName, Map<String, Value>),
-        side: &CallerSide,
-    ) -> Result<Map<String, Value>, UpstreamError> {
-        let resolved = self.resolve(tenant, server)?;
-        let lease = self.upstreams.lease(&tenant.id, resolved, side).await?;
-        lease.check(tool)?;
-        lease.call(tool, arguments, side).await
+        let sending = Sending {
+            tenant,
+            stub: Stub::new(tool.clone(), catalog.tool(slot), &arguments),
+            promises: catalog.tool(slot).output_schema().is_some(),
+        };
+        let outcome = self.send(sending, lease, arguments, &caller).await;
+        outcome.map_err(failed)
     }
 
     /// A page of the whole result of a run whose reply was cut, as JSON text; `None` for what is
@@ -302,6 +289,7 @@ impl Caller {
     pub fn sweep(&self) {
         self.kept.sweep();
         self.spent.sweep();
+        self.asked.sweep();
         self.upstreams.sweep();
     }
 
@@ -337,11 +325,24 @@ impl Caller {
         resolve(server, &tenant.id, &*self.settings, workspaces)
     }
 
+    /// Sends a call; its handle, if it has one, is spent.
+    async fn send(
+        &self,
+        sending: Sending<'_>,
+        lease: Lease,
+        arguments: Map<String, Value>,
+        caller: &CallerSide,
+    ) -> Result<CallOutcome, UpstreamError> {
+        let tool = sending.stub.tool.tool.clone();
+        let answer = lease.call(&tool, arguments, caller, None).await?;
+        self.answered(sending, answer, caller).await
+    }
+
     /// The result within its cap. What is over it is kept whole for a while.
     fn outcome(
         &self,
         tenant: &Tenant,
-        mut run_id: Option<RunId>,
+        (mut run_id, promises): (Option<RunId>, bool),
         tool: ToolId,
         mut result: Map<String, Value>,
     ) -> CallOutcome {
@@ -352,21 +353,25 @@ impl Caller {
             self.kept
                 .put(&tenant.id, *run_id.get_or_insert_with(own), whole);
         }
+        let structured = result.contains_key(STRUCTURED);
         let truncated = result::cap(&mut result, chars_max);
         CallOutcome {
             run_id,
             tool,
+            breaks_promise: promises && structured && !result.contains_key(STRUCTURED),
             result,
             truncated,
-            breaks_promise: false,
+            asks: false,
         }
     }
 }
 
 /// How a run ended.
-fn ended(result: &Result<Map<String, Value>, UpstreamError>) -> Ending {
-    match result {
-        Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => Ending::ToolFailed,
+fn ended(outcome: &Result<CallOutcome, UpstreamError>) -> Ending {
+    let failed = |outcome: &CallOutcome| outcome.result.get("isError") == Some(&Value::Bool(true));
+    match outcome {
+        Ok(outcome) if outcome.asks => Ending::Asked,
+        Ok(outcome) if failed(outcome) => Ending::ToolFailed,
         Ok(_) => Ending::Answered,
         Err(error) if error.sent() => Ending::Unknown,
         Err(_) => Ending::NotSent,

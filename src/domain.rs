@@ -17,11 +17,12 @@ mod shape;
 mod tenant;
 mod text;
 mod tool;
+mod trace;
 
 pub use self::catalog::{Catalog, CatalogError, Slot};
 pub use self::embedding::{Embedding, EmbeddingError};
 pub use self::handle::{Handle, HandleKey, ParseHandleError};
-pub use self::hash::DefinitionHash;
+pub use self::hash::{DefinitionHash, digest_of};
 pub use self::name::{ParseNameError, ServerName, SettingName, ToolId, ToolName};
 pub use self::operation::{
     Method, Operation, OperationBody, OperationError, OperationParts, PlaceError, Placed,
@@ -37,3 +38,4 @@ pub use self::shape::{ParseShapeError, Shape};
 pub use self::tenant::{ParseScopeError, ParseTenantIdError, Scope, Tenant, TenantId};
 pub use self::text::{clean_line, clean_text, hidden_characters, shorten};
 pub use self::tool::{Annotations, Argument, Definition, Input, Tool};
+pub use self::trace::{ParseTraceError, Trace};

@@ -4,6 +4,7 @@
 
 mod audit;
 mod metrics;
+mod operation;
 
 use std::error::Error;
 use std::fmt;
@@ -15,9 +16,8 @@ use tracing_subscriber::util::TryInitError;
 use crate::config::{LogFormat, LogSection};
 
 pub use self::audit::{AuditEvent, audit};
-pub use self::metrics::{
-    Gauge, Operation, count_embedded, metrics_page, record_operation, set_gauge,
-};
+pub use self::metrics::{Gauge, count_embedded, metrics_page, set_gauge};
+pub use self::operation::{Operation, Request, call_span, record_operation, record_request};
 
 /// Logging was not set up.
 #[derive(Debug, thiserror::Error)]

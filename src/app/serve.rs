@@ -91,6 +91,7 @@ impl App {
                 Guest {
                     tenant: Arc::new(tenant),
                     limits,
+                    trace: None,
                 }
             }
         };

@@ -26,6 +26,18 @@ pub enum CallError {
     /// Unknown, expired, used, or another tenant's: one answer for all.
     #[error("handle is unknown, expired or used")]
     InvalidToken,
+    /// An answer to a question whose state is unknown, expired, used, another tenant's or another
+    /// call's: one answer for all.
+    #[error("state of the request is unknown, expired or used, or of another call")]
+    InvalidState,
+    /// The answer to a question is none.
+    #[error("the answer to the question of `{tool}` is none")]
+    InvalidAnswer {
+        /// The search that it belongs to.
+        run_id: Option<RunId>,
+        /// What asked.
+        tool: ToolId,
+    },
     /// The handle was spent by this tenant within its life.
     #[error("handle was spent on `{tool}`")]
     AlreadyRan {
@@ -135,10 +147,10 @@ impl CallError {
     /// Its name in the error table of the wire contract.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::InvalidToken | Self::AlreadyRan { .. } => "INVALID_TOKEN",
+            Self::InvalidToken | Self::InvalidState | Self::AlreadyRan { .. } => "INVALID_TOKEN",
             Self::LockedOut { .. } => "RATE_LIMITED",
             Self::InvalidStep { .. } | Self::UnknownTool { .. } => "INVALID_STEP_SEQUENCE",
-            Self::InvalidArguments { .. } => "INVALID_ARGUMENTS",
+            Self::InvalidArguments { .. } | Self::InvalidAnswer { .. } => "INVALID_ARGUMENTS",
             Self::MissingCredentials { .. } => "MISSING_CREDENTIALS",
             Self::ToolChanged { .. } => "TOOL_CHANGED",
             Self::Store { .. } => "STORE_UNAVAILABLE",
@@ -149,11 +161,15 @@ impl CallError {
     /// The search that it belongs to, where that is known.
     pub fn run_id(&self) -> Option<RunId> {
         match self {
-            Self::InvalidToken | Self::LockedOut { .. } | Self::UnknownTool { .. } => None,
+            Self::InvalidToken
+            | Self::InvalidState
+            | Self::LockedOut { .. }
+            | Self::UnknownTool { .. } => None,
             Self::InvalidStep { run_id, .. }
             | Self::ToolChanged { run_id, .. }
             | Self::AlreadyRan { run_id, .. } => Some(*run_id),
             Self::InvalidArguments { run_id, .. }
+            | Self::InvalidAnswer { run_id, .. }
             | Self::MissingCredentials { run_id, .. }
             | Self::Store { run_id, .. }
             | Self::Upstream { run_id, .. } => *run_id,
@@ -178,6 +194,8 @@ impl CallError {
             }
             Self::Upstream { source, .. } => source.sent(),
             Self::InvalidToken
+            | Self::InvalidState
+            | Self::InvalidAnswer { .. }
             | Self::AlreadyRan { .. }
             | Self::LockedOut { .. }
             | Self::UnknownTool { .. }

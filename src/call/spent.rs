@@ -22,6 +22,8 @@ pub enum Ending {
     Running,
     /// The tool answered.
     Answered,
+    /// The server asked for input, and waits for the caller's answer.
+    Asked,
     /// The tool answered that it failed.
     ToolFailed,
     /// It was not sent after all.

@@ -1,4 +1,5 @@
-//! The pool of sessions with upstream servers, one for each tenant and server.
+//! The pool of sessions with upstream servers, one for each tenant, server, and what its callers can
+//! be asked.
 //!
 //! ```text
 //! lease: breaker -> session (found, or started once for all who wait) -> a place on it
@@ -15,7 +16,9 @@ mod places;
 mod breaker;
 mod start;
 mod session;
+mod waiting;
 mod lease;
+mod parked;
 mod watch;
 mod failure;
 mod error;
@@ -35,6 +38,7 @@ mod tap;
 mod lists;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dashmap::DashMap;
@@ -44,9 +48,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::CallerSide;
+use crate::call::input::Askable;
 use crate::call::resolve::{Resolved, Target, resolve};
 use crate::call::upstream::census::Census;
-use crate::call::upstream::lease::{Lease, Link};
+use crate::call::upstream::lease::Link;
 use crate::call::upstream::slot::Slot;
 use crate::domain::{Server, ServerName, Settings, Tenant, TenantId};
 use crate::lifecycle::Lifecycle;
@@ -54,8 +59,10 @@ use crate::lifecycle::Lifecycle;
 pub(crate) use self::child::Process;
 pub use self::error::UpstreamError;
 pub(crate) use self::http::HttpError;
+pub(crate) use self::lease::Lease;
 pub use self::lists::ListNews;
 pub use self::options::UpstreamOptions;
+pub(crate) use self::parked::{Answer, Asks, Parked};
 pub(crate) use self::service::HttpService;
 
 /// How long the end of all sessions may take beyond the time to kill one.
@@ -86,12 +93,22 @@ pub struct Upstreams {
     pool: Arc<Pool>,
 }
 
+/// Whose session, with which server. What is declared to a server holds for its whole session, so
+/// that callers who can be asked share none with those who cannot.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Key {
+    tenant: TenantId,
+    server: ServerName,
+    askable: Askable,
+}
+
 /// What slots share.
 #[derive(Debug)]
 struct Pool {
     options: UpstreamOptions,
     lifecycle: Lifecycle,
-    slots: DashMap<(TenantId, ServerName), Arc<Slot>>,
+    slots: DashMap<Key, Arc<Slot>>,
+    sessions_started: AtomicU64,
     /// Places for sessions, in all and by tenant.
     sessions: Arc<Semaphore>,
     tenants: DashMap<TenantId, Arc<Semaphore>>,
@@ -112,6 +129,7 @@ impl Upstreams {
                 options,
                 lifecycle,
                 slots: DashMap::new(),
+                sessions_started: AtomicU64::new(0),
                 sessions,
                 tenants: DashMap::new(),
                 census: Arc::default(),
@@ -157,8 +175,14 @@ impl Upstreams {
         }
         let started = Instant::now();
         let server = resolved.server.clone();
-        let key = (tenant.clone(), server.clone());
-        let slot = self.pool.slots.entry(key).or_default().clone();
+        let askable = side.askable.unwrap_or_default();
+        let key = Key {
+            tenant: tenant.clone(),
+            server: server.clone(),
+            askable,
+        };
+        let slot = self.pool.slots.entry(key);
+        let slot = slot.or_insert_with(|| Slot::new(askable).into()).clone();
         let end = started + self.pool.options.call_max;
         let leased = async {
             let link = match &resolved.target {
@@ -217,13 +241,17 @@ impl Upstreams {
             .retain(|_, slot| 1 < Arc::strong_count(slot) || slot.tidy());
     }
 
-    /// Ends one tenant's session with a server, so that the next call starts it anew.
+    /// Ends one tenant's sessions with a server, so that the next call starts it anew.
     pub async fn restart(&self, tenant: &TenantId, server: &ServerName) {
-        let slot = {
-            let key = (tenant.clone(), server.clone());
-            self.pool.slots.get(&key).map(|slot| slot.clone())
-        };
-        if let Some(slot) = slot {
+        let meant = |key: &Key| key.tenant == *tenant && key.server == *server;
+        let slots: Vec<Arc<Slot>> = self
+            .pool
+            .slots
+            .iter()
+            .filter(|entry| meant(entry.key()))
+            .map(|entry| entry.value().clone())
+            .collect();
+        for slot in slots {
             slot.close().await;
         }
     }
@@ -235,8 +263,8 @@ impl Upstreams {
             .slots
             .iter()
             .filter_map(|entry| {
-                let (tenant, server) = entry.key().clone();
-                entry.value().status(tenant, server)
+                let key = entry.key().clone();
+                entry.value().status(key.tenant, key.server)
             })
             .collect();
         all.sort_by(|a, b| (&a.tenant, &a.server).cmp(&(&b.tenant, &b.server)));

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use rand::RngCore;
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 
 use crate::domain::TenantId;
 
@@ -20,10 +21,16 @@ pub struct ParseHandleError;
 
 /// Ten characters of `A-Z a-z 0-9 - _`, 60 random bits that encode nothing.
 ///
-/// It is a secret: `Debug` hides it, it has no `Display`, and only [`Handle::reveal`] gives the
-/// text, for the reply.
-#[derive(Clone, Eq, PartialEq)]
+/// It is a secret: `Debug` hides it, it has no `Display`, only [`Handle::reveal`] gives the text, for
+/// the reply, and two are compared in a time that does not depend on where they differ.
+#[derive(Clone, Eq)]
 pub struct Handle([u8; CHARS]);
+
+impl PartialEq for Handle {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
 
 impl Handle {
     /// A new handle. `rng` is the operating system's source, or a seeded one in tests.

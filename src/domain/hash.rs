@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 /// SHA-256 over the canonical JSON of a tool: name, title, description, input and output schema,
@@ -36,24 +36,18 @@ impl fmt::Debug for DefinitionHash {
     }
 }
 
+/// SHA-256 over an object's canonical JSON: the order of keys does not matter.
+pub fn digest_of(object: &Map<String, Value>) -> [u8; 32] {
+    let mut canonical = String::new();
+    write_object(object, &mut canonical);
+    Sha256::digest(canonical.as_bytes()).into()
+}
+
 /// JSON with sorted keys and no white space. Strings and numbers are written as `serde_json`
 /// writes them, so equal values give equal text.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
-        Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort_unstable();
-            out.push('{');
-            for (at, key) in keys.into_iter().enumerate() {
-                if 0 < at {
-                    out.push(',');
-                }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write_canonical(&map[key], out);
-            }
-            out.push('}');
-        }
+        Value::Object(map) => write_object(map, out),
         Value::Array(items) => {
             out.push('[');
             for (at, item) in items.iter().enumerate() {
@@ -66,6 +60,21 @@ fn write_canonical(value: &Value, out: &mut String) {
         }
         scalar => out.push_str(&scalar.to_string()),
     }
+}
+
+fn write_object(map: &Map<String, Value>, out: &mut String) {
+    let mut keys: Vec<&String> = map.keys().collect();
+    keys.sort_unstable();
+    out.push('{');
+    for (at, key) in keys.into_iter().enumerate() {
+        if 0 < at {
+            out.push(',');
+        }
+        out.push_str(&Value::from(key.as_str()).to_string());
+        out.push(':');
+        write_canonical(&map[key], out);
+    }
+    out.push('}');
 }
 
 #[cfg(test)]

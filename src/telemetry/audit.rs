@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::{HandleKey, RunId, TenantId, ToolId};
+use crate::domain::{HandleKey, RunId, TenantId, ToolId, Trace};
 
 /// One search, run or refusal.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct AuditEvent<'a> {
     pub outcome: &'a str,
     /// How long it took.
     pub duration: Duration,
+    /// The caller's trace.
+    pub trace: Option<&'a Trace>,
 }
 
 /// Writes one line under the target `audit`.
@@ -38,6 +40,7 @@ pub fn audit(event: &AuditEvent<'_>) {
         arguments = text(event.arguments.clone()),
         outcome = event.outcome,
         duration_ms = u64::try_from(event.duration.as_millis()).unwrap_or(u64::MAX),
+        trace_id = event.trace.map_or("-", Trace::id),
         "answered"
     );
 }

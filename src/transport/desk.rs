@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::call::{CallOutcome, CallRequest, Caller, CallerSide, Page, TRUNCATED_KEY};
-use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId};
+use crate::domain::{Handle, HandleKey, Query, RunId, Tenant, ToolId, Trace};
 use crate::lifecycle::Lifecycle;
 use crate::search::{Answer, Searcher};
 use crate::telemetry::{AuditEvent, Operation, audit, record_operation};
@@ -33,6 +33,8 @@ pub struct Guest {
     pub tenant: Arc<Tenant>,
     /// Its own limits.
     pub limits: TenantLimits,
+    /// The trace of this request; a door and a resident have none.
+    pub trace: Option<Trace>,
 }
 
 impl Guest {
@@ -41,6 +43,7 @@ impl Guest {
         Self {
             tenant: Arc::new(Tenant::local()),
             limits: TenantLimits::default(),
+            trace: None,
         }
     }
 }
@@ -187,6 +190,7 @@ impl Reply {
             arguments,
             outcome: self.outcome,
             duration,
+            trace: guest.trace.as_ref(),
         });
         self.result
     }
@@ -242,7 +246,11 @@ fn run_reply(outcome: CallOutcome, handle: Option<HandleKey>) -> Reply {
         .and_then(Value::as_bool)
         .unwrap_or(false);
     Reply {
-        outcome: if failed { "TOOL_ERROR" } else { "ok" },
+        outcome: match (outcome.asks, failed) {
+            (true, _) => "INPUT_REQUIRED",
+            (false, true) => "TOOL_ERROR",
+            (false, false) => "ok",
+        },
         run_id: outcome.run_id,
         tool: Some(outcome.tool),
         handle,
@@ -298,4 +306,53 @@ fn digest(value: &Value) -> String {
     hash.iter()
         .take(4)
         .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((any::<String>(), inner), 0..4)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_run_is_read_as_it_was_written_or_refused(
+            token in values(), tool in values(), server in values(), arguments in values(),
+        ) {
+            let mut asked = json!({ "capability_token": token, "tool_name": tool,
+                "server_name": server, "arguments": arguments });
+            let object = asked.as_object_mut().map(std::mem::take).unwrap_or_default();
+            let readable = token.is_string() && tool.is_string()
+                && (server.is_string() || server.is_null());
+            match read_request(&mut object.clone()) {
+                Ok(request) => {
+                    prop_assert!(readable);
+                    prop_assert_eq!(Value::from(request.handle), token);
+                    prop_assert_eq!(Value::from(request.tool_name), tool);
+                    prop_assert_eq!(Value::from(request.server_name), server);
+                    prop_assert_eq!(request.arguments.unwrap_or_default(), arguments);
+                }
+                Err(refusal) => {
+                    prop_assert!(!readable);
+                    prop_assert_eq!(refusal.code, "INVALID_ARGUMENTS");
+                }
+            }
+        }
+    }
 }

@@ -21,11 +21,13 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler, ServiceExt};
+use tracing::Instrument;
 
 use crate::lifecycle::Lifecycle;
+use crate::telemetry::call_span;
 use crate::transport::desk::{Desk, Guest};
 use crate::transport::mcp::changes::Changes;
-use crate::transport::mcp::relay::{caller_side, typed};
+use crate::transport::mcp::relay::{caller_side, response, trace};
 use crate::transport::mcp::surface::FIXED_TTL_MS;
 
 pub use self::connected::Connected;
@@ -87,9 +89,10 @@ impl Handler {
         let parts = context.extensions.get::<http::request::Parts>();
         let guest = parts.and_then(|parts| parts.extensions.get::<Guest>());
         // No guest means that a router was built without its door: nobody gets in.
-        let guest = guest.or(self.resident.as_ref()).cloned().ok_or_else(|| {
+        let mut guest = guest.or(self.resident.as_ref()).cloned().ok_or_else(|| {
             ErrorData::internal_error("no tenant is known for this request", None)
         })?;
+        guest.trace = trace(context);
         Ok(Ask {
             guest,
             parts: parts.cloned(),
@@ -232,17 +235,19 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let ask = self.ask(&context)?;
+        let side = caller_side(&context, &mut request);
         let call = ToolCall {
             name: request.name.into_owned(),
             arguments: request.arguments.unwrap_or_default(),
-            side: caller_side(&context),
+            side,
             context,
         };
-        let result = self.surface.call(&ask, call).await?;
-        Ok(typed(result).into())
+        let span = call_span(ask.guest.trace.as_ref());
+        let result = self.surface.call(&ask, call).instrument(span).await?;
+        Ok(response(result))
     }
 }

@@ -3,16 +3,19 @@
 //! One `match` for each error of the inside, without `_`, so that a new one asks the question.
 //! Clients learn what they can act on; the log learns the rest, once, here.
 
+mod hints;
+
 use std::fmt::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::call::{CallError, Ending, Problem, StepProblem, UpstreamError};
+use crate::call::{CallError, Problem, StepProblem, UpstreamError};
 use crate::domain::{RunId, SettingName, ToolId, clean_line, clean_text};
 use crate::registry::ProvideError;
 use crate::search::SearchError;
 use crate::telemetry::Chain;
+use crate::transport::refusal::hints::{already_ran, direct_hint, retry_hint, upstream_hint};
 
 /// Longest message or hint, in characters.
 const TEXT_MAX: usize = 2_000;
@@ -173,6 +176,21 @@ impl Refusal {
         }
     }
 
+    /// The error of an answer to what a run asked.
+    fn of_answer(error: &CallError) -> Self {
+        if let CallError::InvalidAnswer { run_id, tool } = error {
+            let message = format!("`inputResponses` has no answer to what `{tool}` asked");
+            let hint =
+                "Answer each of `inputRequests` under its name, with `action` and `content`.";
+            return Self::new(error.code(), message, hint).of_tool(*run_id, tool);
+        }
+        Self::new(
+            error.code(),
+            "the requestState is unknown, expired or used, or belongs to another call",
+            "Start the call anew: an answer is good for five minutes, once, with the same arguments.",
+        )
+    }
+
     /// A run's error.
     pub(super) fn of_call(error: &CallError) -> Self {
         let code = error.code();
@@ -182,6 +200,7 @@ impl Refusal {
                 "the capability token is unknown, expired or used",
                 "Call search_tools again: a token is good for five minutes and one run.",
             ),
+            CallError::InvalidState | CallError::InvalidAnswer { .. } => Self::of_answer(error),
             CallError::AlreadyRan { tool, ending, ago, .. } => Self::new(
                 code,
                 "the capability token is unknown, expired or used",
@@ -337,64 +356,6 @@ fn stderr_text(error: &UpstreamError) -> String {
     match lines.get(end..) {
         Some(lines) if !lines.is_empty() => format!("\nits last words:\n{}", lines.join("\n")),
         _ => String::new(),
-    }
-}
-
-/// What became of the run that a token was spent on.
-fn already_ran(tool: &ToolId, ending: Ending, ago: Duration) -> String {
-    let ran = format!("This token already ran `{tool}`, {} s ago", ago.as_secs());
-    match ending {
-        Ending::NotSent => format!(
-            "This token was spent on `{tool}`, {} s ago, and nothing was sent. Call search_tools again.",
-            ago.as_secs()
-        ),
-        Ending::Running => format!("{ran}, and it is still running: wait for that answer."),
-        Ending::Answered => format!(
-            "{ran}, and the tool answered; the result is not repeated. Call search_tools again \
-             only to run it once more."
-        ),
-        Ending::ToolFailed => {
-            format!("{ran}, and the tool answered with an error. Call search_tools again to retry.")
-        }
-        Ending::Unknown => format!(
-            "{ran}, and no answer came: it may have taken effect. Check before you repeat it, then \
-             call search_tools again."
-        ),
-    }
-}
-
-fn upstream_hint(error: &UpstreamError) -> String {
-    if let UpstreamError::OutcomeUnknown { .. } = error {
-        return "The call may have taken effect. Check before you repeat it; the token is spent."
-            .to_owned();
-    }
-    if error.sent() {
-        return "The call was sent, so the token is spent. Check whether it took effect, then call \
-                search_tools again."
-            .to_owned();
-    }
-    format!(
-        "Nothing was sent and the token is still good. {}",
-        retry_hint(error.retry_after())
-    )
-}
-
-/// The same for a call that no token was needed for.
-fn direct_hint(error: &UpstreamError) -> String {
-    if error.sent() {
-        return "The call was sent and may have taken effect. Check before you repeat it."
-            .to_owned();
-    }
-    format!("Nothing was sent. {}", retry_hint(error.retry_after()))
-}
-
-fn retry_hint(after: Option<Duration>) -> String {
-    match after {
-        Some(after) => format!(
-            "Try again in {} seconds.",
-            after.as_secs_f64().ceil().max(1.0)
-        ),
-        None => "Try again, or choose another tool.".to_owned(),
     }
 }
 

@@ -69,7 +69,7 @@ pub(crate) struct Crib {
     pub(crate) tenant: Tenant,
 }
 
-const TOOLS: [&str; 23] = [
+const TOOLS: [&str; 29] = [
     "echo",
     "mark",
     "faithful",
@@ -93,6 +93,12 @@ const TOOLS: [&str; 23] = [
     "bomb",
     "hog",
     "allocate",
+    "ask",
+    "insist",
+    "twice",
+    "sample",
+    "declared",
+    "meta",
 ];
 
 fn tools() -> Vec<Tool> {

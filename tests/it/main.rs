@@ -11,6 +11,8 @@
 mod program;
 mod call;
 mod hostile;
+mod elicit;
+mod foreign;
 mod remote;
 mod docker;
 mod caps;

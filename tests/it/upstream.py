@@ -17,6 +17,9 @@ COUNT = next((flag.split("=", 1)[1] for flag in FLAGS if flag.startswith("--coun
 LOCK = threading.Lock()
 CANCELLED = {}
 RELISTED = threading.Event()
+ANSWERS = {}
+DECLARED = {}
+ASKED = {"message": "Who are you?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 
 
 def send(message):
@@ -59,9 +62,48 @@ def bomb(processes):
             os._exit(0)
 
 
+def ask(ident, params):
+    """The modern era asks with its result, the legacy one within the call."""
+    question = {"method": "elicitation/create", "params": {"mode": "form", **ASKED}}
+    if "--modern" in FLAGS:
+        state = params.get("requestState")
+        rounds = 99 if params["name"] == "insist" else 1
+        if state is None or int(state) < rounds:
+            required = {"inputRequests": {"who": question}, "requestState": str(int(state or 0) + 1)}
+            send_result(ident, {"resultType": "input_required", **required})
+            return
+        answer = {"state": state, "responses": params.get("inputResponses"), "arguments": params.get("arguments")}
+        send_result(ident, text(json.dumps(answer)))
+        return
+    answers = []
+    for number in range(2 if params["name"] == "twice" else 1):
+        key = "q%s-%d" % (ident, number)
+        ANSWERS[key] = threading.Event(), {}
+        send({"jsonrpc": "2.0", "id": key, "method": "elicitation/create", "params": ASKED})
+        event, answer = ANSWERS[key]
+        event.wait(60)
+        answers.append(answer)
+    note("answered")
+    send_result(ident, text(json.dumps(answers)))
+
+
 def call(ident, params):
     name, arguments = params["name"], params.get("arguments", {})
     note(name)
+    if name in ("ask", "insist", "twice"):
+        ask(ident, params)
+        return
+    if name == "sample":
+        question = {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}}
+        send_result(ident, {"resultType": "input_required", "inputRequests": {"s": question}})
+        return
+    if name == "declared":
+        meta = params.get("_meta", {}).get("io.modelcontextprotocol/clientCapabilities")
+        send_result(ident, text(json.dumps(DECLARED if meta is None else meta)))
+        return
+    if name == "meta":
+        send_result(ident, text(json.dumps(params.get("_meta", {}))))
+        return
     if name == "mark":
         note("mark:" + arguments["text"])
         send_result(ident, text(arguments["text"]))
@@ -246,7 +288,12 @@ def main():
     for line in sys.stdin:
         message = json.loads(line)
         method, ident = message.get("method"), message.get("id")
-        if method == "initialize":
+        if method is None and ident in ANSWERS:
+            event, answer = ANSWERS[ident]
+            answer.update(message.get("result", message))
+            event.set()
+        elif method == "initialize":
+            DECLARED.update(message["params"].get("capabilities", {}))
             initialize(ident)
         elif method == "server/discover":
             discover(ident)

@@ -7,6 +7,7 @@ use rmcp::service::ClientInitializeError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use crate::call::input::AskError;
 use crate::domain::clean_line;
 
 /// Characters of a reason that are shown.
@@ -26,6 +27,8 @@ pub(super) struct StartFailure {
 pub(super) enum RequestFailure {
     /// The upstream answered with a JSON-RPC error.
     Refused(ErrorData),
+    /// The upstream asked for what the caller cannot give.
+    Asks(AskError),
     /// No answer in time.
     Timeout(Duration),
     /// The caller went away.

@@ -1,25 +1,33 @@
 //! A session that is held for one call, and what becomes of the call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use rmcp::model::InputRequiredResult;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::call::CallerSide;
+use crate::call::input::{AskError, Askable, check_round, is_round};
 use crate::call::upstream::failure::RequestFailure;
+use crate::call::upstream::parked::{Answer, Asks};
 use crate::call::upstream::service::{HeldService, NO_OPERATION};
-use crate::call::upstream::session::{CallLimits, Held};
+use crate::call::upstream::session::{Held, transport};
 use crate::call::upstream::slot::Slot;
 use crate::call::upstream::stderr::mask;
+use crate::call::upstream::waiting::{CallLimits, Step, Waiting};
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
+use crate::lifecycle::Lifecycle;
+use crate::telemetry::{Request, record_request};
 
 /// Pages of one tool list.
 const PAGES_MAX: usize = 100;
 /// Tools of one server.
 const TOOLS_MAX: usize = 10_000;
+
 /// What is held for a call.
 #[derive(Debug)]
 pub(super) enum Link {
@@ -34,6 +42,14 @@ impl Link {
         match self {
             Self::Session(session) => session.places.clone(),
             Self::Service(held) => held.linked.places.clone(),
+        }
+    }
+
+    /// What it runs over, as the conventions call it.
+    fn transport(&self) -> &'static str {
+        match self {
+            Self::Session(session) => session.transport(),
+            Self::Service(_) => transport(false),
         }
     }
 
@@ -101,32 +117,144 @@ impl Lease {
         }
     }
 
-    /// Sends a call and waits for its result. From here on nothing is sent twice.
+    /// Sends a call and waits for what comes of it. From here on nothing is sent twice. A retry
+    /// goes with the upstream's own `state`.
     pub(crate) async fn call(
-        &self,
+        self,
         tool: &ToolName,
         arguments: Map<String, Value>,
         side: &CallerSide,
-    ) -> Result<Map<String, Value>, UpstreamError> {
-        let limits = self.limits(side.progress.is_some());
-        let answer = match &self.link {
-            Link::Session(session) => session.call(tool.as_str(), arguments, side, limits).await,
-            Link::Service(held) => held.call(tool, &arguments, side, limits).await,
+        state: Option<String>,
+    ) -> Result<Answer, UpstreamError> {
+        let session = match &self.link {
+            Link::Session(session) => session,
+            Link::Service(held) => return self.call_service(held, (tool, arguments), side).await,
         };
-        match answer {
-            Ok(Value::Object(result)) => {
-                self.slot.succeed();
-                Ok(result)
+        let sent = session
+            .send_call(tool.as_str(), arguments, (side, state))
+            .await;
+        match sent {
+            Ok(waiting) => self.wait(waiting, side).await,
+            Err(failure) => {
+                let failed = Err(self.describe(failure));
+                self.record(Request::CallTool, outcome_of(&failed), Duration::ZERO);
+                failed
             }
-            Ok(_other) => {
-                let reason = "its answer is not an object".to_owned();
-                Err(self.describe(RequestFailure::Unreadable(reason)))
+        }
+    }
+
+    /// Waits for what comes of a call.
+    pub(super) async fn wait(
+        self,
+        waiting: Waiting,
+        side: &CallerSide,
+    ) -> Result<Answer, UpstreamError> {
+        // What takes `self` along may be a question: its session counts it all the same.
+        let (transport, begun) = (self.link.transport(), Instant::now());
+        let answer = self.wait_uncounted(waiting, side).await;
+        let outcome = outcome_of(&answer);
+        record_request(Request::CallTool, transport, outcome, begun.elapsed());
+        answer
+    }
+
+    /// One request to an HTTP service, which cannot ask.
+    async fn call_service(
+        &self,
+        held: &HeldService,
+        (tool, arguments): (&ToolName, Map<String, Value>),
+        side: &CallerSide,
+    ) -> Result<Answer, UpstreamError> {
+        let begun = Instant::now();
+        let answer = match held.call(tool, &arguments, side, self.limits(false)).await {
+            Ok(result) => {
+                self.slot.succeed();
+                Ok(Answer::Result(result))
+            }
+            Err(failure) => Err(self.describe(failure)),
+        };
+        self.record(Request::CallTool, outcome_of(&answer), begun.elapsed());
+        answer
+    }
+
+    fn record(&self, request: Request, outcome: &'static str, took: Duration) {
+        record_request(request, self.link.transport(), outcome, took);
+    }
+
+    async fn wait_uncounted(
+        self,
+        mut waiting: Waiting,
+        side: &CallerSide,
+    ) -> Result<Answer, UpstreamError> {
+        let limits = self.limits(side.progress.is_some());
+        let unreadable = |reason: &str| RequestFailure::Unreadable(reason.to_owned());
+        let Link::Session(session) = &self.link else {
+            return Err(self.describe(unreadable("it has no session")));
+        };
+        match session.wait(&mut waiting, side, limits).await {
+            Ok(Step::Answer(Value::Object(result))) => {
+                self.slot.succeed();
+                match is_round(&result) {
+                    true => self.asks(result, side.askable),
+                    false => Ok(Answer::Result(result)),
+                }
+            }
+            Ok(Step::Answer(_other)) => {
+                Err(self.describe(unreadable("its answer is not an object")))
+            }
+            Ok(Step::Question(question)) => {
+                Ok(Answer::Asks(Asks::within(self, waiting, question).into()))
             }
             Err(RequestFailure::Refused(error)) => {
                 self.slot.succeed();
-                Ok(refusal(&error))
+                Ok(Answer::Result(refusal(&error)))
             }
             Err(failure) => Err(self.describe(failure)),
+        }
+    }
+
+    /// The questions of an upstream that has ended the call with them.
+    fn asks(
+        &self,
+        mut round: Map<String, Value>,
+        askable: Option<Askable>,
+    ) -> Result<Answer, UpstreamError> {
+        let failed = |error: AskError| self.describe(RequestFailure::Asks(error));
+        check_round(&round, askable).map_err(failed)?;
+        // What rmcp does not read, it does not write.
+        let read = serde_json::from_value::<InputRequiredResult>(Value::Object(round.clone()));
+        read.map_err(|_cause| failed(AskError::Unreadable))?;
+        let state = match round.remove("requestState") {
+            Some(Value::String(state)) => Some(state),
+            _ => None,
+        };
+        let asks = Asks {
+            round,
+            session: self.session_number(),
+            state,
+            parked: None,
+        };
+        Ok(Answer::Asks(asks.into()))
+    }
+
+    /// Tells the session from all others.
+    pub(crate) fn session_number(&self) -> u64 {
+        match &self.link {
+            Link::Session(session) => session.number,
+            // It never asks, so that nothing is bound to this.
+            Link::Service(_) => 0,
+        }
+    }
+
+    /// The program's tasks.
+    pub(super) fn lifecycle(&self) -> &Lifecycle {
+        &self.pool.lifecycle
+    }
+
+    /// With all of its time again, after the caller was asked.
+    pub(super) fn renewed(self) -> Self {
+        Self {
+            started: Instant::now(),
+            ..self
         }
     }
 
@@ -135,6 +263,14 @@ impl Lease {
         let Link::Session(session) = &self.link else {
             return Err(self.unsent("an HTTP service lists no tools; its document does"));
         };
+        let begun = Instant::now();
+        let listed = self.list_uncounted(session).await;
+        let outcome = listed.as_ref().map_or_else(UpstreamError::code, |_| "ok");
+        self.record(Request::ListTools, outcome, begun.elapsed());
+        listed
+    }
+
+    async fn list_uncounted(&self, session: &Held) -> Result<Vec<Value>, UpstreamError> {
         let limits = self.limits(false);
         let mut tools = Vec::new();
         let mut cursor: Option<String> = None;
@@ -182,6 +318,7 @@ impl Lease {
             RequestFailure::Timeout(_) | RequestFailure::Unsent(_) => true,
             RequestFailure::Unreadable(_)
             | RequestFailure::Refused(_)
+            | RequestFailure::Asks(_)
             | RequestFailure::Cancelled => false,
         };
         if counts {
@@ -217,6 +354,13 @@ impl Lease {
                 sent,
                 retry_after: None,
             },
+            RequestFailure::Asks(error) => UpstreamError::Unavailable {
+                server,
+                reason: error.to_string(),
+                stderr,
+                sent,
+                retry_after: None,
+            },
             RequestFailure::Refused(error) => UpstreamError::Unavailable {
                 server,
                 reason: self.link.mask(&format!("it refused: {}", error.message)),
@@ -226,6 +370,17 @@ impl Lease {
             },
             RequestFailure::Cancelled => UpstreamError::Cancelled { sent },
         }
+    }
+}
+
+/// How a call came back, in one word.
+fn outcome_of(answer: &Result<Answer, UpstreamError>) -> &'static str {
+    let failed = |result: &Map<String, Value>| result.get("isError") == Some(&Value::Bool(true));
+    match answer {
+        Ok(Answer::Result(result)) if failed(result) => "TOOL_ERROR",
+        Ok(Answer::Result(_)) => "ok",
+        Ok(Answer::Asks(_)) => "INPUT_REQUIRED",
+        Err(error) => error.code(),
     }
 }
 

@@ -47,7 +47,7 @@ impl Pool {
         let mut idle: Vec<(Duration, Arc<Slot>)> = self
             .slots
             .iter()
-            .filter(|entry| tenant.is_none_or(|tenant| entry.key().0 == *tenant))
+            .filter(|entry| tenant.is_none_or(|tenant| entry.key().tenant == *tenant))
             .filter_map(|entry| Some((entry.value().idle()?, entry.value().clone())))
             .collect();
         idle.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));

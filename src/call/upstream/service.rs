@@ -16,8 +16,9 @@ use tokio::time::Instant;
 use crate::call::CallerSide;
 use crate::call::upstream::failure::{RequestFailure, chain};
 use crate::call::upstream::http::{HttpError, checked_client};
-use crate::call::upstream::session::CallLimits;
+
 use crate::call::upstream::stderr::mask;
+use crate::call::upstream::waiting::CallLimits;
 use crate::domain::{Operation, Operations, Placed, ToolName};
 use crate::lifecycle::Lifecycle;
 
@@ -226,7 +227,7 @@ impl HeldService {
         arguments: &Map<String, Value>,
         side: &CallerSide,
         limits: CallLimits,
-    ) -> Result<Value, RequestFailure> {
+    ) -> Result<Map<String, Value>, RequestFailure> {
         let Some(operation) = self.operations.get(tool) else {
             return Err(RequestFailure::Unsent(NO_OPERATION.to_owned()));
         };
@@ -236,7 +237,7 @@ impl HeldService {
         *used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         tokio::select! {
             answer = self.linked.service.ask(operation, placed) => match answer {
-                Ok(answer) => Ok(Value::Object(answer.into_result(&self.secrets))),
+                Ok(answer) => Ok(answer.into_result(&self.secrets)),
                 Err(error) => Err(failure(error)),
             },
             () = side.cancel.cancelled() => Err(RequestFailure::Cancelled),

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, Extensions, JsonObject,
-    ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams, ServerResult,
+    ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams, RequestMetaObject,
+    ServerResult,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
@@ -17,17 +18,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::upstream::failure::{RequestFailure, unsent_or_lost};
 use crate::call::upstream::lines::UNREAD;
+use crate::call::upstream::parked::Question;
 use crate::call::upstream::stderr::Stderr;
-use crate::call::upstream::tap::{ProgressTo, Tap};
+use crate::call::upstream::tap::{ProgressTo, QuestionsTo, Tap};
+use crate::call::upstream::waiting::{CallLimits, Came, Step, Waiting};
 use crate::call::{CallerSide, Progress};
 use crate::lifecycle::Lifecycle;
 
 /// Progress of one call that waits to be passed on; more is thinned out.
 const PROGRESS_MAX: usize = 16;
+/// Questions of one call that wait to be passed on; others are declined.
+const QUESTIONS_MAX: usize = 4;
 /// How long to wait for the news that a child has died, once its streams have ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long the notice of a cancelled call may take.
-const CANCEL_MAX: Duration = Duration::from_secs(1);
 
 /// Set in the count of holders when a session takes no more calls.
 const RETIRED: usize = 1 << 32;
@@ -35,6 +38,8 @@ const RETIRED: usize = 1 << 32;
 /// A session that can be called.
 #[derive(Debug)]
 pub(super) struct Session {
+    /// Tells it from all others.
+    pub(super) number: u64,
     peer: Peer<RoleClient>,
     tap: Arc<Tap>,
     stderr: Arc<Stderr>,
@@ -58,6 +63,7 @@ pub(super) struct Session {
 
 /// What a new session is made of.
 pub(super) struct Parts {
+    pub(super) number: u64,
     pub(super) peer: Peer<RoleClient>,
     pub(super) tap: Arc<Tap>,
     pub(super) stderr: Arc<Stderr>,
@@ -71,6 +77,7 @@ impl Session {
     /// A session that has just started.
     pub(super) fn new(parts: Parts, fingerprint: [u8; 32], calls_max: usize) -> Self {
         Self {
+            number: parts.number,
             peer: parts.peer,
             tap: parts.tap,
             stderr: parts.stderr,
@@ -110,6 +117,11 @@ impl Session {
         if self.held.fetch_sub(1, Ordering::AcqRel) == RETIRED + 1 {
             self.close();
         }
+    }
+
+    /// What it runs over, as the conventions call it.
+    pub(super) fn transport(&self) -> &'static str {
+        transport(self.child)
     }
 
     /// Takes no more calls, and ends with the last one.
@@ -198,20 +210,28 @@ impl Session {
         std::future::pending::<()>().await;
     }
 
-    /// `tools/call`.
-    pub(super) async fn call(
+    /// Sends `tools/call`: a retry, where the caller has answered.
+    pub(super) async fn send_call(
         &self,
         tool: &str,
         arguments: JsonObject,
-        side: &CallerSide,
-        limits: CallLimits,
-    ) -> Result<Value, RequestFailure> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        (side, state): (&CallerSide, Option<String>),
+    ) -> Result<Waiting, RequestFailure> {
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        if let Some(answer) = &side.answer {
+            params = params.with_input_responses(answer.responses.clone().into_iter().collect());
+            params.request_state = state;
+        }
         let mut request = CallToolRequest::new(params);
-        let (sender, progress) = mpsc::channel(PROGRESS_MAX);
-        request.extensions.insert(ProgressTo(sender));
+        let (to_us, progress) = mpsc::channel(PROGRESS_MAX);
+        request.extensions.insert(ProgressTo(to_us));
+        let (to_us, questions) = mpsc::channel(QUESTIONS_MAX);
+        if side.askable.is_some() {
+            request.extensions.insert(QuestionsTo(to_us));
+        }
         let request = ClientRequest::CallToolRequest(request);
-        self.request(request, progress, side, limits).await
+        let to_us = (progress, questions);
+        self.send(request, options(side), to_us).await
     }
 
     /// One page of `tools/list`.
@@ -227,54 +247,47 @@ impl Session {
             params,
             extensions: Extensions::default(),
         });
-        let (_sender, progress) = mpsc::channel(1);
-        self.request(request, progress, &CallerSide::default(), limits)
-            .await
+        let (_none, progress) = mpsc::channel(1);
+        let (_none, questions) = mpsc::channel(1);
+        let (side, to_us) = (CallerSide::default(), (progress, questions));
+        let mut waiting = self.send(request, options(&side), to_us).await?;
+        match self.wait(&mut waiting, &side, limits).await? {
+            Step::Answer(answer) => Ok(answer),
+            // Nobody can be asked within a list.
+            Step::Question(_) => Err(RequestFailure::Unreadable("it asked a question".to_owned())),
+        }
     }
 
-    async fn request(
+    async fn send(
         &self,
         request: ClientRequest,
-        mut progress: mpsc::Receiver<Progress>,
-        side: &CallerSide,
-        limits: CallLimits,
-    ) -> Result<Value, RequestFailure> {
-        let sent = self
-            .peer
-            .send_cancellable_request(request, PeerRequestOptions::no_options());
+        options: PeerRequestOptions,
+        (progress, questions): (mpsc::Receiver<Progress>, mpsc::Receiver<Question>),
+    ) -> Result<Waiting, RequestFailure> {
+        let sent = self.peer.send_cancellable_request(request, options);
         let Ok(handle) = sent.await else {
             return Err(self.lost().await);
         };
-        let mut waiting = Waiting {
+        Ok(Waiting {
             handle: Some(handle),
             tap: self.tap.clone(),
             lifecycle: self.lifecycle.clone(),
-        };
-        let last = limits.last;
-        let mut silence = limits.first;
-        let answer = loop {
-            tokio::select! {
-                biased;
-                answer = waiting.answer() => break answer,
-                () = side.cancel.cancelled() => {
-                    waiting.cancel("the caller went away").await;
-                    return Err(RequestFailure::Cancelled);
-                }
-                Some(step) = progress.recv() => {
-                    if let Some(to) = &side.progress {
-                        silence = last.min(Instant::now() + limits.silence);
-                        // A caller that does not keep up misses steps, not the result.
-                        let _full = to.try_send(step);
-                    }
-                }
-                () = tokio::time::sleep_until(silence) => {
-                    waiting.cancel("no answer in time").await;
-                    return Err(RequestFailure::Timeout(limits.started.elapsed()));
-                }
-            }
-        };
-        waiting.finish();
-        self.read(answer).await
+            progress,
+            questions,
+        })
+    }
+
+    /// Waits for what comes next of a request.
+    pub(super) async fn wait(
+        &self,
+        waiting: &mut Waiting,
+        side: &CallerSide,
+        limits: CallLimits,
+    ) -> Result<Step, RequestFailure> {
+        match waiting.next(side, limits).await? {
+            Came::Question(question) => Ok(Step::Question(question)),
+            Came::Answer(answer) => self.read(*answer).await.map(Step::Answer),
+        }
     }
 
     async fn read(
@@ -307,6 +320,28 @@ impl Session {
     }
 }
 
+/// What a session with a child, or with a remote server, runs over.
+pub(super) fn transport(child: bool) -> &'static str {
+    match child {
+        true => "pipe",
+        false => "tcp",
+    }
+}
+
+/// Passes the caller's trace on.
+fn options(side: &CallerSide) -> PeerRequestOptions {
+    let options = PeerRequestOptions::no_options();
+    let Some(trace) = &side.trace else {
+        return options;
+    };
+    let mut meta = RequestMetaObject::new();
+    meta.set_traceparent(trace.parent());
+    if let Some(state) = trace.state() {
+        meta.set_tracestate(state);
+    }
+    options.with_meta(meta)
+}
+
 /// A session that does not end by itself while this lives.
 #[derive(Debug)]
 pub(super) struct Held(Arc<Session>);
@@ -322,64 +357,5 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.release();
-    }
-}
-
-/// When a request has taken too long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CallLimits {
-    /// When it began.
-    pub(super) started: Instant,
-    /// The end, unless progress comes.
-    pub(super) first: Instant,
-    /// Allowed between two steps of progress.
-    pub(super) silence: Duration,
-    /// The end in any case.
-    pub(super) last: Instant,
-}
-
-/// A request on its way. Dropped before its end, it is cancelled at the upstream.
-struct Waiting {
-    handle: Option<RequestHandle<RoleClient>>,
-    tap: Arc<Tap>,
-    lifecycle: Lifecycle,
-}
-
-impl Waiting {
-    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
-        match &mut self.handle {
-            Some(handle) => (&mut handle.rx)
-                .await
-                .unwrap_or(Err(ServiceError::TransportClosed)),
-            None => Err(ServiceError::TransportClosed),
-        }
-    }
-
-    fn finish(&mut self) -> Option<RequestHandle<RoleClient>> {
-        let handle = self.handle.take()?;
-        self.tap.forget(&handle.id, &handle.progress_token);
-        Some(handle)
-    }
-
-    /// Tells the upstream. A child that reads nothing must not hold us up.
-    async fn cancel(&mut self, reason: &str) {
-        if let Some(handle) = self.finish() {
-            let notice = handle.cancel(Some(reason.to_owned()));
-            let _best_effort = tokio::time::timeout(CANCEL_MAX, notice).await;
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let Some(handle) = self.finish() else {
-            return;
-        };
-        // Outside of a runtime there is nobody left to tell it.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            let notice = handle.cancel(Some("the caller went away".to_owned()));
-            self.lifecycle
-                .spawn(tokio::time::timeout(CANCEL_MAX, notice));
-        }
     }
 }

@@ -9,6 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use crate::call::input::Askable;
 use crate::call::resolve::{ResolveError, Resolved, Target};
 use crate::call::upstream::breaker::Breaker;
 use crate::call::upstream::failure::{StartFailure, chain, failure};
@@ -23,6 +24,8 @@ use crate::domain::{ServerName, TenantId};
 /// A session, or the place for one.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
+    /// What the callers of its sessions can be asked.
+    askable: Askable,
     /// Held while a session starts: those who wait for it find it ready.
     session: Arc<tokio::sync::Mutex<Option<Arc<Session>>>>,
     waiting: AtomicUsize,
@@ -62,6 +65,14 @@ impl Drop for Waiter<'_> {
 }
 
 impl Slot {
+    /// The place of sessions whose callers can be asked this.
+    pub(super) fn new(askable: Askable) -> Self {
+        Self {
+            askable,
+            ..Self::default()
+        }
+    }
+
     /// An open session, held for the caller.
     pub(super) async fn session(
         self: &Arc<Self>,
@@ -245,13 +256,13 @@ impl Slot {
         permits: Arc<Permits>,
     ) -> Result<Arc<Session>, StartFailure> {
         let era = self.state().era;
-        let first = start(resolved, pool, era, permits.clone()).await;
+        let first = start(resolved, pool, (era, self.askable), permits.clone()).await;
         let other = match (&first, era) {
             (Err(failure), Era::Legacy) if failure.legacy_refused => Era::Modern,
             (Err(_), Era::Modern) => Era::Legacy,
             _ => return first,
         };
-        let second = start(resolved, pool, other, permits).await;
+        let second = start(resolved, pool, (other, self.askable), permits).await;
         match second {
             Ok(session) => {
                 self.state().era = other;

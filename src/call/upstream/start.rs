@@ -1,6 +1,7 @@
 //! The start of a session: the process or connection, and the protocol's handshake.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
@@ -11,18 +12,21 @@ use rmcp::service::{
 use rmcp::transport::IntoTransport;
 use secrecy::SecretString;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::input::Askable;
 use crate::call::resolve::{Resolved, Target};
 use crate::call::upstream::census::Caps;
 use crate::call::upstream::child::{Process, in_words};
 use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
-use crate::call::upstream::session::{Parts, Session};
+use crate::call::upstream::session::{Parts, Session, transport};
 use crate::call::upstream::stderr::{Stderr, mask};
 use crate::call::upstream::tap::{Client, Tap};
 use crate::call::upstream::watch::{Permits, Watched};
 use crate::call::upstream::{Pool, http};
+use crate::telemetry::{Request, record_request};
 
 type Service = RunningService<RoleClient, Client>;
 
@@ -41,10 +45,18 @@ pub(super) enum Era {
 pub(super) async fn start(
     resolved: &Resolved,
     pool: &Pool,
-    era: Era,
+    (era, askable): (Era, Askable),
     permits: Arc<Permits>,
 ) -> Result<Arc<Session>, StartFailure> {
-    let started = try_start(resolved, pool, era, permits).await;
+    let begun = Instant::now();
+    let started = try_start(resolved, pool, (era, askable), permits).await;
+    let outcome = match &started {
+        Ok(_) => "ok",
+        Err(failure) if failure.timed_out => "UPSTREAM_TIMEOUT",
+        Err(_) => "UPSTREAM_UNAVAILABLE",
+    };
+    let child = !matches!(resolved.target, Target::Remote { .. });
+    record_request(Request::Connect, transport(child), outcome, begun.elapsed());
     started.map_err(|failure| StartFailure {
         reason: mask(&failure.reason, &resolved.secrets),
         ..failure
@@ -54,24 +66,29 @@ pub(super) async fn start(
 async fn try_start(
     resolved: &Resolved,
     pool: &Pool,
-    era: Era,
+    (era, askable): (Era, Askable),
     permits: Arc<Permits>,
 ) -> Result<Arc<Session>, StartFailure> {
-    let tap = Arc::new(Tap::default());
+    let client = Client {
+        tap: Arc::new(Tap::default()),
+        news: pool.news.clone(),
+        session: (resolved.tenant.clone(), resolved.server.clone()),
+        askable,
+    };
+    let tap = client.tap.clone();
     let stderr = Arc::new(Stderr::new(resolved.secrets.clone()));
     // Cancelled when nothing of the session is left, or when it does not start.
     let gone = CancellationToken::new();
     let not_started = gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
         Target::Child { .. } | Target::Container { .. } => {
-            let shared = (&tap, &stderr, &gone);
+            let shared = (&client, &stderr, &gone);
             let (service, process) = start_child(resolved, pool, era, shared).await?;
             (service, Some(process))
         }
-        Target::Remote { url, headers } => (
-            connect(resolved, (url, headers), pool, (era, &tap)).await?,
-            None,
-        ),
+        Target::Remote { url, headers } => {
+            (connect(url, headers, pool, (era, client)).await?, None)
+        }
         Target::Service { .. } => {
             return Err(failure("an HTTP service has no session".to_owned()));
         }
@@ -82,6 +99,7 @@ async fn try_start(
     let places = pool.options.calls_max;
     let session = Session::new(
         Parts {
+            number: pool.sessions_started.fetch_add(1, Ordering::Relaxed),
             peer,
             tap,
             stderr,
@@ -115,7 +133,7 @@ async fn start_child(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    (tap, stderr, gone): (&Arc<Tap>, &Arc<Stderr>, &CancellationToken),
+    (client, stderr, gone): (&Client, &Arc<Stderr>, &CancellationToken),
 ) -> Result<(Service, Process), StartFailure> {
     let options = &pool.options;
     let (mut process, streams) = Process::start(resolved, options)
@@ -129,15 +147,14 @@ async fn start_child(
         }
     });
     let bytes_max = options.message_bytes_max;
-    let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, tap.clone());
-    let client = client(resolved, pool, tap);
+    let lines = Lines::new(streams.stdout, streams.stdin, bytes_max, client.tap.clone());
     let group = process.group();
     let served = tokio::select! {
         excess = pool.census.excess(group, Caps::of(options), || Duration::ZERO) => {
             process.kill().await;
             Err(failure(excess))
         }
-        served = serve(client, lines, era, options.connect_max) => served,
+        served = serve(client.clone(), lines, era, options.connect_max) => served,
         // Its standard output may stay open in a process that it has left behind.
         status = process.ended() => Err(failure(match status {
             Ok(status) => in_words(status),
@@ -160,19 +177,11 @@ async fn start_child(
     }
 }
 
-fn client(resolved: &Resolved, pool: &Pool, tap: &Arc<Tap>) -> Client {
-    Client {
-        tap: tap.clone(),
-        news: pool.news.clone(),
-        session: (resolved.tenant.clone(), resolved.server.clone()),
-    }
-}
-
 async fn connect(
-    resolved: &Resolved,
-    (url, headers): (&str, &[(String, SecretString)]),
+    url: &str,
+    headers: &[(String, SecretString)],
     pool: &Pool,
-    (era, tap): (Era, &Arc<Tap>),
+    (era, client): (Era, Client),
 ) -> Result<Service, StartFailure> {
     let options = &pool.options;
     let limits = http::HttpLimits {
@@ -181,9 +190,8 @@ async fn connect(
         calls_max: options.calls_max,
         loopback: options.http_on_loopback,
     };
-    let transport = http::transport(url, headers, limits, tap.clone())
+    let transport = http::transport(url, headers, limits, client.tap.clone())
         .map_err(|error| failure(chain(&error)))?;
-    let client = client(resolved, pool, tap);
     serve(client, transport, era, options.connect_max).await
 }
 

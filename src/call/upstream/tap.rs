@@ -10,16 +10,19 @@ use dashmap::DashMap;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ClientRequest, CustomResult,
-    GetExtensions, GetMeta, Implementation, JsonRpcMessage, NumberOrString,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ServerJsonRpcMessage,
-    ServerResult,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability, ErrorData,
+    FormElicitationCapability, GetExtensions, GetMeta, Implementation, JsonRpcMessage,
+    NumberOrString, ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage, ServerResult, UrlElicitationCapability,
 };
-use rmcp::service::{NotificationContext, RoleClient};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::call::Progress;
+use crate::call::input::Askable;
 use crate::call::upstream::lists::ListNews;
+use crate::call::upstream::parked::Question;
 use crate::call::upstream::readable;
 use crate::domain::{ServerName, TenantId};
 
@@ -27,12 +30,18 @@ use crate::domain::{ServerName, TenantId};
 #[derive(Clone, Debug)]
 pub(super) struct ProgressTo(pub(super) mpsc::Sender<Progress>);
 
+/// Travels in the extensions of a request: where questions go that come while it runs.
+#[derive(Clone, Debug)]
+pub(super) struct QuestionsTo(pub(super) mpsc::Sender<Question>);
+
 /// State shared by one session's transport and its rmcp handler.
 #[derive(Debug, Default)]
 pub(super) struct Tap {
     /// Requests whose results are kept as JSON.
     kept: Mutex<HashSet<RequestId>>,
     progress: DashMap<ProgressToken, mpsc::Sender<Progress>>,
+    /// Calls whose callers can be asked.
+    questions: DashMap<RequestId, mpsc::Sender<Question>>,
 }
 
 impl Tap {
@@ -43,6 +52,9 @@ impl Tap {
         };
         if keeps_result(&request.request) {
             self.kept_ids().insert(request.id.clone());
+        }
+        if let Some(QuestionsTo(to)) = request.request.extensions().get::<QuestionsTo>() {
+            self.questions.insert(request.id.clone(), to.clone());
         }
         let to = request.request.extensions().get::<ProgressTo>();
         let token = request.request.get_meta().get_progress_token();
@@ -88,6 +100,15 @@ impl Tap {
     pub(super) fn forget(&self, id: &RequestId, token: &ProgressToken) {
         self.kept_ids().remove(id);
         self.progress.remove(token);
+        self.questions.remove(id);
+    }
+
+    /// The one call that a question can be about. The legacy era does not say which it is, so that
+    /// with several there is nobody to ask: another caller's person must not see it.
+    fn only_asker(&self) -> Option<mpsc::Sender<Question>> {
+        let mut askers = self.questions.iter();
+        let asker = askers.next()?.value().clone();
+        askers.next().is_none().then_some(asker)
     }
 
     /// The id of a response whose result is kept.
@@ -115,26 +136,57 @@ pub(super) fn keeps_result(request: &ClientRequest) -> bool {
     )
 }
 
-/// Our side of a session, as rmcp asks for it. It declares no capability: nothing that an
-/// upstream could ask of us is relayed.
+/// Our side of a session, as rmcp asks for it. It declares what the callers of the session have
+/// declared, of what is passed on to them.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     pub(super) tap: Arc<Tap>,
     pub(super) news: Arc<ListNews>,
     /// Whose session it is, and with whom.
     pub(super) session: (TenantId, ServerName),
+    pub(super) askable: Askable,
+}
+
+fn capabilities(askable: Askable) -> ClientCapabilities {
+    let mut capabilities = ClientCapabilities::default();
+    if askable != Askable::default() {
+        let mut elicitation = ElicitationCapability::new();
+        elicitation.form = askable.form.then(FormElicitationCapability::new);
+        elicitation.url = askable.url.then(UrlElicitationCapability::new);
+        capabilities.elicitation = Some(elicitation);
+    }
+    capabilities
 }
 
 impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let ours = Implementation::new("toolcrib", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), ours)
+        ClientConfig::new(capabilities(self.askable), ours)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         let (tenant, server) = self.session.clone();
         self.news.tell(tenant, server);
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let asked = self.tap.only_asker().and_then(|to| {
+            let (question, answer) = Question::new(params, self.askable)?;
+            to.try_send(question).ok().map(|()| answer)
+        });
+        let Some(answer) = asked else {
+            return Ok(ElicitResult::new(ElicitationAction::Decline));
+        };
+        let nobody = || ElicitResult::new(ElicitationAction::Cancel);
+        tokio::select! {
+            answer = answer => Ok(answer.unwrap_or_else(|_dropped| nobody())),
+            () = context.ct.cancelled() => Ok(nobody()),
+        }
     }
 
     async fn on_progress(

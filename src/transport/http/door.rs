@@ -42,6 +42,7 @@ impl Door {
         Ok(Guest {
             tenant: Arc::new(tenant),
             limits,
+            trace: None,
         })
     }
 }

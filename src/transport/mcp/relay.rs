@@ -2,15 +2,29 @@
 //! run.
 
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult,
+    ProgressNotificationParam,
+};
 use rmcp::service::RequestContext;
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use crate::call::{CallerSide, Progress};
+use crate::call::{Askable, CallerSide, InputAnswer, Progress};
+use crate::domain::Trace;
 
 /// Steps of progress that may wait for a slow client; more are dropped, and the last ones count.
 const PROGRESS_MAX: usize = 16;
+
+/// A result, or a question to the client, in rmcp's types.
+pub(super) fn response(result: Map<String, Value>) -> CallToolResponse {
+    let asks = result.get("resultType").and_then(Value::as_str) == Some("input_required");
+    let round = asks.then(|| serde_json::from_value(Value::Object(result.clone())));
+    match round {
+        Some(Ok::<InputRequiredResult, _>(round)) => round.into(),
+        _ => typed(result).into(),
+    }
+}
 
 /// The result in rmcp's types. A content block of a kind that rmcp does not know goes out as text
 /// that holds its JSON, so that nothing is lost.
@@ -31,8 +45,12 @@ fn block(value: Value) -> ContentBlock {
     serde_json::from_value(value).unwrap_or_else(|_unknown| ContentBlock::text(text))
 }
 
-/// What a run needs of the request: its cancellation, and progress if the client asked for it.
-pub(super) fn caller_side(context: &RequestContext<RoleServer>) -> CallerSide {
+/// What a run needs of the request: its cancellation, progress if the client asked for it, what the
+/// client can be asked, and its answer if it was.
+pub(super) fn caller_side(
+    context: &RequestContext<RoleServer>,
+    request: &mut CallToolRequestParams,
+) -> CallerSide {
     let progress = context.meta.get_progress_token().map(|token| {
         let (sender, steps) = mpsc::channel(PROGRESS_MAX);
         forward_progress(context, token, steps);
@@ -41,7 +59,40 @@ pub(super) fn caller_side(context: &RequestContext<RoleServer>) -> CallerSide {
     CallerSide {
         cancel: context.ct.clone(),
         progress,
+        askable: askable(context),
+        trace: trace(context),
+        answer: request.request_state.take().map(|state| InputAnswer {
+            state,
+            responses: request
+                .input_responses
+                .take()
+                .into_iter()
+                .flatten()
+                .collect(),
+        }),
     }
+}
+
+/// The trace that the client says it is in, if that reads.
+pub(super) fn trace(context: &RequestContext<RoleServer>) -> Option<Trace> {
+    let meta = &context.meta;
+    Trace::read(meta.get_traceparent(), meta.get_tracestate())
+}
+
+/// What a client of the modern era has declared; the legacy one has no rounds.
+fn askable(context: &RequestContext<RoleServer>) -> Option<Askable> {
+    let version = context.protocol_version()?;
+    if version.has_initialize() {
+        return None;
+    }
+    let declared = context.client_capabilities().and_then(|it| it.elicitation);
+    Some(
+        declared.map_or_else(Askable::default, |elicitation| Askable {
+            // Nothing said means forms, as it was before there was anything else.
+            form: elicitation.form.is_some() || elicitation.url.is_none(),
+            url: elicitation.url.is_some(),
+        }),
+    )
 }
 
 #[expect(
