@@ -9,6 +9,7 @@ mod handle;
 mod hash;
 mod name;
 mod query;
+mod remote;
 mod run;
 mod server;
 mod settings;
@@ -23,6 +24,7 @@ pub use self::handle::{Handle, HandleKey, ParseHandleError};
 pub use self::hash::DefinitionHash;
 pub use self::name::{ParseNameError, ServerName, SettingName, ToolId, ToolName};
 pub use self::query::{ParseQueryError, QUERY_CHARS_MAX, Query};
+pub use self::remote::{ClientAuth, HttpTransport, OAuth, ParseWordError};
 pub use self::run::{ParseRunIdError, RunId};
 pub use self::server::{
     ConfigSlot, Launch, LaunchError, Provenance, SecretSlot, Server, Template, TemplateError,

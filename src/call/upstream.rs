@@ -10,6 +10,7 @@
 
 mod options;
 mod slot;
+mod room;
 mod breaker;
 mod start;
 mod session;
@@ -26,7 +27,10 @@ mod installed;
 mod lines;
 mod readable;
 mod stderr;
+mod mask;
 mod http;
+mod sse;
+mod tokens;
 mod address;
 mod tap;
 
@@ -151,7 +155,11 @@ impl Upstreams {
             let places = session.places.clone();
             let place = tokio::time::timeout(self.pool.options.wait_max, places.acquire_owned());
             match place.await {
-                Ok(Ok(place)) => Ok((session, place)),
+                Ok(Ok(place)) => {
+                    // Before the handle is taken: without a token nothing is sent.
+                    slot.token(&session, &server).await?;
+                    Ok((session, place))
+                }
                 _full => Err(UpstreamError::Busy {
                     what: "calls to this server",
                     retry_after: self.pool.options.wait_max,

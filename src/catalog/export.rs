@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::catalog::import::{
     ARGUMENTS_KEY, DOCKER_EXTENSION, KEYWORDS_KEY, LIST_SERVER_KEY, LIST_SERVERS_KEY,
 };
-use crate::domain::{Annotations, Catalog, Input, Launch, Server, Template, Tool};
+use crate::catalog::remote::remote_to_json;
+use crate::domain::{Annotations, Catalog, HttpTransport, Input, Launch, Server, Template, Tool};
 
 /// One server a line, by name.
 pub fn normal_form(catalog: &Catalog) -> String {
@@ -113,9 +114,12 @@ fn launch_json(launch: &Launch) -> Value {
         Launch::Stdio { command, args, env } => {
             json!({ "stdio": { "command": &**command, "args": list(args), "env": pairs(env) } })
         }
-        Launch::Http { url, headers } => {
-            json!({ "http": { "url": url.to_string(), "headers": pairs(headers) } })
-        }
+        Launch::Http {
+            url,
+            headers,
+            transport,
+            oauth,
+        } => remote_to_json(url, &pairs(headers), *transport, oauth.as_deref()),
         Launch::Docker { image, args, env } => {
             json!({ "docker": { "image": &**image, "args": list(args), "env": pairs(env) } })
         }
@@ -230,10 +234,18 @@ fn docker_entry(server: &Server) -> Value {
             entry["command"] = args.into();
             docker_env(&mut entry, env);
         }
-        Some(Launch::Http { url, headers }) => {
+        Some(Launch::Http {
+            url,
+            headers,
+            transport,
+            ..
+        }) => {
             entry["type"] = "remote".into();
             entry["remote"] = json!({
-                "transport_type": "streamable-http",
+                "transport_type": match transport {
+                    HttpTransport::Streamable => "streamable-http",
+                    HttpTransport::Sse => "sse",
+                },
                 "url": url.to_string(),
                 "headers": pairs(headers),
             });

@@ -53,7 +53,12 @@ impl Settings for Values {
 impl Values {
     /// Sets a secret of the local tenant.
     pub(crate) fn set_secret(&self, name: &str, value: &str) {
-        let key = (TenantId::local(), name.parse().unwrap());
+        self.set_secret_of(&TenantId::local(), name, value);
+    }
+
+    /// Sets a secret of any tenant.
+    pub(crate) fn set_secret_of(&self, tenant: &TenantId, name: &str, value: &str) {
+        let key = (tenant.clone(), name.parse().unwrap());
         self.secrets.lock().unwrap().insert(key, value.to_owned());
     }
 }

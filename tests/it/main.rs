@@ -8,6 +8,7 @@
     reason = "a test ends at the first surprise, says what it skips, and waits for other processes"
 )]
 
+mod oauth;
 mod program;
 mod call;
 mod hostile;

@@ -233,10 +233,8 @@ async fn everything_over_http() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let launch = |server: &mut Server| {
-        server.launch = Some(Launch::Http {
-            url: format!("http://{address}/mcp").parse().unwrap(),
-            headers: vec![],
-        });
+        let url = format!("http://{address}/mcp").parse().unwrap();
+        server.launch = Some(Launch::http(url, vec![]));
         let input = Input::from_schema(json!({"type": "object"}));
         let names = ["echo", "trigger-long-running-operation"];
         let tool = |name: &str| Definition::new(name.parse().unwrap(), "", input.clone());

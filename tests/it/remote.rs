@@ -228,13 +228,9 @@ fn crib(url: &str, tune: impl FnOnce(&mut UpstreamOptions)) -> Crib {
             description: Box::default(),
             optional: true,
         });
-        server.launch = Some(Launch::Http {
-            url: url.parse().unwrap(),
-            headers: vec![(
-                "Authorization".into(),
-                "Bearer {{secret:test.token}}".parse().unwrap(),
-            )],
-        });
+        let token = "Bearer {{secret:test.token}}".parse().unwrap();
+        let headers = vec![("Authorization".into(), token)];
+        server.launch = Some(Launch::http(url.parse().unwrap(), headers));
     };
     Crib::without_python(&[], remote, |options| {
         options.http_on_loopback = true;

@@ -19,6 +19,7 @@ use crate::call::upstream::failure::{RequestFailure, unsent_or_lost};
 use crate::call::upstream::lines::UNREAD;
 use crate::call::upstream::stderr::Stderr;
 use crate::call::upstream::tap::{ProgressTo, Tap};
+use crate::call::upstream::tokens::{GetTokenError, Tokens};
 use crate::call::{CallerSide, Progress};
 use crate::lifecycle::Lifecycle;
 
@@ -38,6 +39,7 @@ pub(super) struct Session {
     peer: Peer<RoleClient>,
     tap: Arc<Tap>,
     stderr: Arc<Stderr>,
+    tokens: Option<Arc<Tokens>>,
     /// How it ended; `None` while it runs.
     end: watch::Receiver<Option<String>>,
     pub(super) closing: CancellationToken,
@@ -61,6 +63,7 @@ pub(super) struct Parts {
     pub(super) peer: Peer<RoleClient>,
     pub(super) tap: Arc<Tap>,
     pub(super) stderr: Arc<Stderr>,
+    pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) end: watch::Receiver<Option<String>>,
     pub(super) gone: CancellationToken,
     pub(super) child: bool,
@@ -74,6 +77,7 @@ impl Session {
             peer: parts.peer,
             tap: parts.tap,
             stderr: parts.stderr,
+            tokens: parts.tokens,
             end: parts.end,
             closing: CancellationToken::new(),
             gone: parts.gone,
@@ -139,6 +143,17 @@ impl Session {
     /// Calls that hold it.
     pub(super) fn calls(&self) -> usize {
         self.held.load(Ordering::Acquire) & !RETIRED
+    }
+
+    /// Sees to it that a request which is sent now has an access token, where it needs one. An
+    /// error comes with whether it is the first to be told of one failure.
+    pub(super) async fn token(&self) -> Result<(), (GetTokenError, bool)> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(());
+        };
+        let got = tokens.bearer().await;
+        got.map(drop)
+            .map_err(|error| (error, tokens.failed_first()))
     }
 
     /// Ends it at once, calls or not.

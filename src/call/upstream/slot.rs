@@ -5,18 +5,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::call::resolve::Resolved;
+use crate::call::resolve::{Remote, Resolved, Target};
 use crate::call::upstream::breaker::Breaker;
 use crate::call::upstream::failure::{StartFailure, failure};
 use crate::call::upstream::session::{Held, Session};
 use crate::call::upstream::start::{Era, start};
+use crate::call::upstream::tokens::Tokens;
 use crate::call::upstream::watch::Permits;
 use crate::call::upstream::{Pool, SessionStatus, UpstreamError};
-use crate::domain::{ServerName, TenantId};
+use crate::domain::{HttpTransport, ServerName, TenantId};
 
 /// A session, or the place for one.
 #[derive(Debug, Default)]
@@ -36,7 +37,9 @@ struct State {
     failed: Option<(Instant, Failed)>,
     /// For the status, which waits for nobody.
     current: Option<Arc<Session>>,
-    /// Values that the failures belong to: with others the server gets a fresh chance.
+    /// Access tokens, where the server takes some. They outlive its sessions.
+    tokens: Option<Arc<Tokens>>,
+    /// Values that the failures and tokens belong to: with others the server gets a fresh chance.
     fingerprint: [u8; 32],
 }
 
@@ -92,6 +95,7 @@ impl Slot {
             state.fingerprint = resolved.fingerprint;
             state.breaker.succeed();
             state.failed = None;
+            state.tokens = None;
         }
         let pause = state.breaker.open_for(Instant::now());
         let shared = state.failed.as_ref().filter(|(at, _)| asked <= *at);
@@ -183,22 +187,36 @@ impl Slot {
         }
     }
 
-    /// The era that the server spoke last, else the legacy one, and the modern one where that is
-    /// refused.
+    /// The era that the server spoke last, else the legacy one, and the modern one or the older
+    /// transport where that is refused.
     async fn try_eras(
         &self,
         pool: &Pool,
         resolved: &Resolved,
         permits: Arc<Permits>,
     ) -> Result<Arc<Session>, StartFailure> {
-        let era = self.state().era;
-        let first = start(resolved, pool, era, permits.clone()).await;
-        let other = match (&first, era) {
-            (Err(failure), Era::Legacy) if failure.legacy_refused => Era::Modern,
-            (Err(_), Era::Modern) => Era::Legacy,
-            _ => return first,
+        let tokens = self.tokens(pool, resolved);
+        let fixed = matches!(
+            &resolved.target,
+            Target::Remote(Remote {
+                transport: HttpTransport::Sse,
+                ..
+            })
+        );
+        let era = match fixed {
+            true => Era::Sse,
+            false => self.state().era,
         };
-        let second = start(resolved, pool, other, permits).await;
+        let first = start(resolved, pool, era, (permits.clone(), tokens.clone())).await;
+        let other = match (&first, era) {
+            (Err(failure), Era::Legacy) => failure.instead,
+            (Err(_), Era::Modern | Era::Sse) if !fixed => Some(Era::Legacy),
+            _ => None,
+        };
+        let Some(other) = other else {
+            return first;
+        };
+        let second = start(resolved, pool, other, (permits, tokens)).await;
         match second {
             Ok(session) => {
                 self.state().era = other;
@@ -207,6 +225,49 @@ impl Slot {
             // The first try says what is wrong; the second one was a guess.
             Err(_guess) => first,
         }
+    }
+
+    /// The tokens for these values, kept from session to session.
+    fn tokens(&self, pool: &Pool, resolved: &Resolved) -> Option<Arc<Tokens>> {
+        let Target::Remote(remote) = &resolved.target else {
+            return None;
+        };
+        let credentials = remote.credentials.as_ref()?;
+        let new = || {
+            let (options, lifecycle) = (&pool.options, pool.lifecycle.clone());
+            let loopback = options.http_on_loopback;
+            let credentials = credentials.clone();
+            Arc::new(Tokens::new(
+                credentials,
+                options.connect_max,
+                loopback,
+                lifecycle,
+            ))
+        };
+        Some(self.state().tokens.get_or_insert_with(new).clone())
+    }
+
+    /// Sees to an access token for a call on an open session. A token endpoint that gives none
+    /// counts as the server's failure.
+    pub(super) async fn token(
+        &self,
+        session: &Session,
+        server: &ServerName,
+    ) -> Result<(), UpstreamError> {
+        let got = session.token().await;
+        got.map_err(|(error, first)| {
+            if first {
+                warn!(server = %server, reason = %error, "got no access token");
+                self.fail();
+            }
+            UpstreamError::Unavailable {
+                server: server.clone(),
+                reason: session.mask(&error.to_string()),
+                stderr: String::new(),
+                sent: false,
+                retry_after: None,
+            }
+        })
     }
 
     /// A call was answered.
@@ -257,7 +318,7 @@ impl Slot {
         let mut state = self.state();
         state.current.take_if(|session| !session.is_open());
         let paused = state.breaker.open_for(Instant::now()).is_some();
-        place.is_some() || state.current.is_some() || paused || state.era == Era::Modern
+        place.is_some() || state.current.is_some() || paused || state.era != Era::Legacy
     }
 
     /// How it is, unless it was never used.
@@ -306,50 +367,5 @@ fn unavailable(server: &ServerName, failed: Failed, pause: Option<Duration>) -> 
         stderr: failed.stderr,
         sent: false,
         retry_after: pause,
-    }
-}
-
-impl Pool {
-    /// Places for one more session: the tenant's and everybody's. Where there is none, the longest
-    /// idle session makes room, or a bounded wait does.
-    async fn places(&self, tenant: &TenantId) -> Result<Permits, UpstreamError> {
-        let own = {
-            let max = self.options.tenant_sessions_max;
-            let own = self.tenants.entry(tenant.clone());
-            own.or_insert_with(|| Arc::new(Semaphore::new(max))).clone()
-        };
-        let own = self.place(own, Some(tenant)).await?;
-        let all = self.place(self.sessions.clone(), None).await?;
-        Ok(vec![own, all])
-    }
-
-    async fn place(
-        &self,
-        places: Arc<Semaphore>,
-        tenant: Option<&TenantId>,
-    ) -> Result<OwnedSemaphorePermit, UpstreamError> {
-        if let Ok(place) = places.clone().try_acquire_owned() {
-            return Ok(place);
-        }
-        self.make_room(tenant);
-        let waited = tokio::time::timeout(self.options.wait_max, places.acquire_owned()).await;
-        match waited {
-            Ok(Ok(place)) => Ok(place),
-            _full => Err(UpstreamError::Busy {
-                what: "servers in use",
-                retry_after: self.options.wait_max,
-            }),
-        }
-    }
-
-    fn make_room(&self, tenant: Option<&TenantId>) {
-        let mut idle: Vec<(Duration, Arc<Slot>)> = self
-            .slots
-            .iter()
-            .filter(|entry| tenant.is_none_or(|tenant| entry.key().0 == *tenant))
-            .filter_map(|entry| Some((entry.value().idle()?, entry.value().clone())))
-            .collect();
-        idle.sort_by_key(|(idle, _)| std::cmp::Reverse(*idle));
-        let _none = idle.iter().find(|(_, slot)| slot.close_if_idle());
     }
 }

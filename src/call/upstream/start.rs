@@ -4,29 +4,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
-    serve_client_with_lifecycle,
-};
+use rmcp::service::{ClientLifecycleMode, RoleClient, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::IntoTransport;
-use secrecy::SecretString;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::call::resolve::{Resolved, Target};
+use crate::call::resolve::{Remote, Resolved, Target};
 use crate::call::upstream::census::Caps;
 use crate::call::upstream::child::{Process, in_words};
-use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
+use crate::call::upstream::failure::{StartFailure, another_way, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
+use crate::call::upstream::mask::Mask;
 use crate::call::upstream::session::{Parts, Session};
-use crate::call::upstream::stderr::{Stderr, mask};
+use crate::call::upstream::stderr::Stderr;
 use crate::call::upstream::tap::{Client, Tap};
+use crate::call::upstream::tokens::Tokens;
 use crate::call::upstream::watch::{Permits, Watched};
-use crate::call::upstream::{Pool, http};
+use crate::call::upstream::{Pool, http, sse};
 
 type Service = RunningService<RoleClient, Client>;
 
-/// The protocol's two eras: a server is asked in the one that it spoke last.
+/// The protocol's two eras, and the first one on its older HTTP transport: a server is asked in the
+/// way that it spoke last.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Era {
     /// With `initialize`.
@@ -34,21 +34,39 @@ pub(super) enum Era {
     Legacy,
     /// Stateless, with `server/discover`.
     Modern,
+    /// With `initialize`, on a stream of events.
+    Sse,
 }
 
-/// Starts a session, in `era`. `permits` are given back when its last process is gone. Secrets are
-/// masked in what is said of a failure.
+/// Starts a session, in `era`. `permits` are given back when its last process is gone; `tokens` are
+/// the access tokens of a server that takes some. Secrets are masked in what is said of a failure.
 pub(super) async fn start(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    permits: Arc<Permits>,
+    (permits, tokens): (Arc<Permits>, Option<Arc<Tokens>>),
 ) -> Result<Arc<Session>, StartFailure> {
-    let started = try_start(resolved, pool, era, permits).await;
+    let secrets = Arc::new(Mask::new(resolved.secrets.clone(), tokens.clone()));
+    let shared = Shared {
+        tap: Arc::default(),
+        stderr: Arc::new(Stderr::new(secrets.clone())),
+        gone: CancellationToken::new(),
+        tokens,
+    };
+    let started = try_start(resolved, pool, era, permits, shared).await;
     started.map_err(|failure| StartFailure {
-        reason: mask(&failure.reason, &resolved.secrets),
+        reason: secrets.apply(&failure.reason),
         ..failure
     })
+}
+
+/// What a session and its transport share.
+struct Shared {
+    tap: Arc<Tap>,
+    stderr: Arc<Stderr>,
+    /// Cancelled when nothing of the session is left, or when it does not start.
+    gone: CancellationToken,
+    tokens: Option<Arc<Tokens>>,
 }
 
 async fn try_start(
@@ -56,19 +74,15 @@ async fn try_start(
     pool: &Pool,
     era: Era,
     permits: Arc<Permits>,
+    shared: Shared,
 ) -> Result<Arc<Session>, StartFailure> {
-    let tap = Arc::new(Tap::default());
-    let stderr = Arc::new(Stderr::new(resolved.secrets.clone()));
-    // Cancelled when nothing of the session is left, or when it does not start.
-    let gone = CancellationToken::new();
-    let not_started = gone.clone().drop_guard();
+    let not_started = shared.gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
         Target::Child { .. } | Target::Container { .. } => {
-            let shared = (&tap, &stderr, &gone);
-            let (service, process) = start_child(resolved, pool, era, shared).await?;
+            let (service, process) = start_child(resolved, pool, era, &shared).await?;
             (service, Some(process))
         }
-        Target::Remote { url, headers } => (connect(url, headers, pool, (era, &tap)).await?, None),
+        Target::Remote(remote) => (connect(remote, pool, era, &shared).await?, None),
     };
     let (ended, end) = watch::channel(None);
     let peer = service.peer().clone();
@@ -77,8 +91,9 @@ async fn try_start(
     let session = Session::new(
         Parts {
             peer,
-            tap,
-            stderr,
+            tap: shared.tap,
+            stderr: shared.stderr,
+            tokens: shared.tokens,
             end,
             gone: not_started.disarm(),
             child,
@@ -109,8 +124,11 @@ async fn start_child(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    (tap, stderr, gone): (&Arc<Tap>, &Arc<Stderr>, &CancellationToken),
+    shared: &Shared,
 ) -> Result<(Service, Process), StartFailure> {
+    let Shared {
+        tap, stderr, gone, ..
+    } = shared;
     let options = &pool.options;
     let (mut process, streams) = Process::start(resolved, options)
         .map_err(|error| failure(format!("it cannot be started: {error}")))?;
@@ -144,7 +162,7 @@ async fn start_child(
             if let Some(status) = process.stop(options.kill_after).await
                 && status.code().is_some()
                 && !failure.timed_out
-                && !failure.legacy_refused
+                && failure.instead.is_none()
             {
                 failure.reason = in_words(status);
             }
@@ -155,10 +173,10 @@ async fn start_child(
 }
 
 async fn connect(
-    url: &str,
-    headers: &[(String, SecretString)],
+    remote: &Remote,
     pool: &Pool,
-    (era, tap): (Era, &Arc<Tap>),
+    era: Era,
+    shared: &Shared,
 ) -> Result<Service, StartFailure> {
     let options = &pool.options;
     let limits = http::HttpLimits {
@@ -167,10 +185,20 @@ async fn connect(
         calls_max: options.calls_max,
         loopback: options.http_on_loopback,
     };
-    let transport = http::transport(url, headers, limits, tap.clone())
+    let (tap, tokens) = (shared.tap.clone(), shared.tokens.clone());
+    let (url, http) = http::client(remote, limits, tap.clone(), tokens)
         .map_err(|error| failure(chain(&error)))?;
-    let client = Client { tap: tap.clone() };
-    serve(client, transport, era, options.connect_max).await
+    let client = Client { tap };
+    if era != Era::Sse {
+        let transport = http::streamable(&url, http, limits);
+        return serve(client, transport, era, options.connect_max).await;
+    }
+    let started = Instant::now();
+    let opened = tokio::time::timeout(options.connect_max, sse::open(&url, http)).await;
+    let opened = opened.map_err(|_elapsed| too_slow(options.connect_max))?;
+    let transport = opened.map_err(|error| failure(chain(&error)))?;
+    let left = options.connect_max.saturating_sub(started.elapsed());
+    serve(client, transport, era, left).await
 }
 
 async fn serve<T, E, A>(
@@ -184,7 +212,7 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let mode = match era {
-        Era::Legacy => ClientLifecycleMode::Initialize,
+        Era::Legacy | Era::Sse => ClientLifecycleMode::Initialize,
         Era::Modern => ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         },
@@ -194,16 +222,17 @@ where
     match tokio::time::timeout(connect_max, served).await {
         Ok(Ok(service)) => Ok(service),
         Ok(Err(error)) => Err(StartFailure {
-            legacy_refused: era == Era::Legacy
-                && matches!(error, ClientInitializeError::JsonRpcError(_)),
+            instead: another_way(&error).filter(|_| era == Era::Legacy),
             ..failure(reason_of(&error))
         }),
-        Err(_elapsed) => Err(StartFailure {
-            timed_out: true,
-            ..failure(format!(
-                "it did not answer within {} s",
-                connect_max.as_secs()
-            ))
-        }),
+        Err(_elapsed) => Err(too_slow(connect_max)),
+    }
+}
+
+fn too_slow(connect_max: Duration) -> StartFailure {
+    let seconds = connect_max.as_secs();
+    StartFailure {
+        timed_out: true,
+        ..failure(format!("it did not answer within {seconds} s"))
     }
 }

@@ -7,6 +7,7 @@ use crate::catalog::import::intake::Intake;
 use crate::catalog::import::source::{entries, items, json, lines, scalar, text, texts};
 use crate::catalog::import::wiring::{Commands, Hint, Wiring};
 use crate::catalog::import::{Document, NoteKind};
+use crate::catalog::remote::read_remote;
 use crate::domain::{
     ConfigSlot, Launch, Provenance, SecretSlot, Server, SettingName, Template, clean_line,
 };
@@ -129,9 +130,14 @@ fn read_launch(value: &Value) -> Result<Option<Launch>, String> {
         }));
     }
     if let Some(way) = value.get("http") {
+        let beside = read_remote(value);
+        let (transport, oauth) =
+            beside.map_err(|key| format!("`{key}` of its launch is missing or wrong"))?;
         return Ok(Some(Launch::Http {
             url: parsed(required(way, "url")?)?,
             headers: pairs(way, "headers")?,
+            transport,
+            oauth,
         }));
     }
     if let Some(way) = value.get("docker") {

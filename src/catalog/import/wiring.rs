@@ -9,7 +9,8 @@ use crate::catalog::import::NoteKind;
 use crate::catalog::import::placeholder::{Piece, is_sample, is_secret, split};
 use crate::catalog::manifest::unpinned_part;
 use crate::domain::{
-    ConfigSlot, Launch, SecretSlot, Server, ServerName, SettingName, Template, clean_line,
+    ConfigSlot, HttpTransport, Launch, SecretSlot, Server, ServerName, SettingName, Template,
+    clean_line,
 };
 
 /// Longest description of a setting kept, in characters.
@@ -126,7 +127,7 @@ impl Wiring {
         })
     }
 
-    /// A remote server. Only streamable HTTP is spoken.
+    /// A remote server, on either of the HTTP transports.
     pub(super) fn remote(
         &mut self,
         url: &str,
@@ -152,9 +153,8 @@ impl Wiring {
             "streamable_http",
             "streamableHttp",
         ];
-        if is_sse || !transports.contains(&transport) {
-            let why =
-                "it speaks the older SSE transport or another that we do not: found but not run";
+        if !transports.contains(&transport) {
+            let why = "it speaks a transport that we do not: found but not run";
             self.say(NoteKind::Noted, why);
             return None;
         }
@@ -183,6 +183,11 @@ impl Wiring {
         Some(Launch::Http {
             url,
             headers: pairs,
+            transport: match is_sse {
+                true => HttpTransport::Sse,
+                false => HttpTransport::Streamable,
+            },
+            oauth: None,
         })
     }
 

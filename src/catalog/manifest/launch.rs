@@ -1,7 +1,7 @@
 //! The `[launch.*]` of a catalog file. What it starts is pinned to an exact version.
 
 use crate::catalog::manifest::section::Section;
-use crate::domain::{Launch, Template};
+use crate::domain::{Launch, OAuth, Template};
 
 /// What to do about a version that is not exact.
 const PIN: &str = "name an exact version, such as `package@1.2.3`";
@@ -11,6 +11,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Launch> {
     let stdio = section.section("stdio", read_stdio).flatten();
     let http = section.section("http", read_http).flatten();
     let docker = section.section("docker", read_docker).flatten();
+    let oauth = section.section("oauth", read_oauth).flatten();
     let mut ways: Vec<Launch> = [stdio, http, docker].into_iter().flatten().collect();
     let given = ["stdio", "http", "docker"]
         .iter()
@@ -21,7 +22,15 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Launch> {
         section.fault_at("stdio", message, "keep exactly one");
         return None;
     }
-    ways.pop()
+    if section.has("oauth") && !section.has("http") {
+        let message = "`launch.oauth` goes with `launch.http` only";
+        section.fault_at("oauth", message, "remove it");
+    }
+    let mut way = ways.pop()?;
+    if let Launch::Http { oauth: place, .. } = &mut way {
+        *place = oauth.map(Box::new);
+    }
+    Some(way)
 }
 
 fn read_stdio(section: &mut Section<'_, '_>) -> Option<Launch> {
@@ -47,13 +56,55 @@ fn read_stdio(section: &mut Section<'_, '_>) -> Option<Launch> {
 fn read_http(section: &mut Section<'_, '_>) -> Option<Launch> {
     let url: Option<Template> = section.parsed("url");
     let headers = section.parsed_map("headers");
+    let transport = section.optional_parsed("transport").unwrap_or_default();
     let url = url?;
-    let text = url.to_string();
-    if !text.starts_with("https://") && !text.starts_with("http://") && !text.starts_with("{{") {
-        let message = format!("`{text}` is not an `https://` URL");
+    if !is_url(&url) {
+        let message = format!("`{url}` is not an `https://` URL");
         section.fault_at("url", message, "write the whole URL of the MCP endpoint");
     }
-    Some(Launch::Http { url, headers })
+    Some(Launch::Http {
+        url,
+        headers,
+        transport,
+        oauth: None,
+    })
+}
+
+fn read_oauth(section: &mut Section<'_, '_>) -> Option<OAuth> {
+    let token_url: Option<Template> = section.parsed("token_url");
+    let client_id = section.parsed("client_id");
+    let client_secret = section.parsed("client_secret");
+    let scope = section.optional_parsed("scope");
+    let resource = section.optional_parsed("resource");
+    let auth = section.optional_parsed("auth").unwrap_or_default();
+    let token_url = token_url?;
+    if !is_url(&token_url) {
+        let message = format!("`{token_url}` is not an `https://` URL");
+        let remedy = "write the whole URL of the token endpoint";
+        section.fault_at("token_url", message, remedy);
+    }
+    let client_secret: Template = client_secret?;
+    if client_secret.secrets().next().is_none() {
+        let message = "`client_secret` holds no secret of the tenant's";
+        let remedy = "write `{{secret:server.name}}` and declare it under `[[secrets]]`";
+        section.fault_at("client_secret", message, remedy);
+    }
+    Some(OAuth {
+        token_url,
+        client_id: client_id?,
+        client_secret,
+        scope,
+        resource,
+        auth,
+    })
+}
+
+/// Whether a template may become a whole URL.
+fn is_url(template: &Template) -> bool {
+    let text = template.to_string();
+    ["https://", "http://", "{{"]
+        .iter()
+        .any(|start| text.starts_with(start))
 }
 
 fn read_docker(section: &mut Section<'_, '_>) -> Option<Launch> {

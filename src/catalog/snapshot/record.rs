@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::catalog::remote::{read_remote, remote_to_json};
 use crate::domain::{
     Annotations, Argument, ConfigSlot, Definition, Input, Launch, Provenance, SecretSlot, Server,
     Template, Tool,
@@ -136,9 +137,12 @@ fn launch_to_json(launch: &Launch) -> Value {
         Launch::Stdio { command, args, env } => {
             json!({ "stdio": { "command": &**command, "args": list(args), "env": map(env) } })
         }
-        Launch::Http { url, headers } => {
-            json!({ "http": { "url": url.to_string(), "headers": map(headers) } })
-        }
+        Launch::Http {
+            url,
+            headers,
+            transport,
+            oauth,
+        } => remote_to_json(url, &map(headers), *transport, oauth.as_deref()),
         Launch::Docker { image, args, env } => {
             json!({ "docker": { "image": &**image, "args": list(args), "env": map(env) } })
         }
@@ -254,9 +258,13 @@ fn read_launch(json: &Value) -> Result<Launch, ReadRecordError> {
             env: pairs(stdio, "env")?,
         })
     } else if let Some(http) = json.get("http") {
+        let beside = read_remote(json);
+        let (transport, oauth) = beside.map_err(|key| ReadRecordError::at(key, json))?;
         Ok(Launch::Http {
             url: parsed(http, "url")?,
             headers: pairs(http, "headers")?,
+            transport,
+            oauth,
         })
     } else if let Some(docker) = json.get("docker") {
         Ok(Launch::Docker {

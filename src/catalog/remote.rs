@@ -1,0 +1,92 @@
+//! What a remote launch has beside URL and headers, as JSON in normal form.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value, json};
+
+use crate::domain::{HttpTransport, OAuth, Template};
+
+/// A remote launch, its URL and headers given. What is as usual is left out.
+pub(super) fn remote_to_json(
+    url: &Template,
+    headers: &Map<String, Value>,
+    transport: HttpTransport,
+    oauth: Option<&OAuth>,
+) -> Value {
+    let mut http = json!({ "url": url.to_string(), "headers": headers });
+    if transport != HttpTransport::default() {
+        http["transport"] = transport.to_string().into();
+    }
+    let mut launch = json!({ "http": http });
+    let Some(oauth) = oauth else {
+        return launch;
+    };
+    let mut tokens = json!({
+        "token_url": oauth.token_url.to_string(),
+        "client_id": oauth.client_id.to_string(),
+        "client_secret": oauth.client_secret.to_string(),
+    });
+    for (key, template) in [("scope", &oauth.scope), ("resource", &oauth.resource)] {
+        if let Some(template) = template {
+            tokens[key] = template.to_string().into();
+        }
+    }
+    tokens["auth"] = oauth.auth.to_string().into();
+    launch["oauth"] = tokens;
+    launch
+}
+
+/// What [`remote_to_json`] wrote beside URL and headers; else the key that is wrong.
+pub(super) fn read_remote(
+    launch: &Value,
+) -> Result<(HttpTransport, Option<Box<OAuth>>), &'static str> {
+    let http = launch.get("http").unwrap_or(launch);
+    let transport = optional(http, "transport")?.unwrap_or_default();
+    let Some(oauth) = launch.get("oauth").filter(|oauth| !oauth.is_null()) else {
+        return Ok((transport, None));
+    };
+    let oauth = OAuth {
+        token_url: optional(oauth, "token_url")?.ok_or("token_url")?,
+        client_id: optional(oauth, "client_id")?.ok_or("client_id")?,
+        client_secret: optional(oauth, "client_secret")?.ok_or("client_secret")?,
+        scope: optional(oauth, "scope")?,
+        resource: optional(oauth, "resource")?,
+        auth: optional(oauth, "auth")?.unwrap_or_default(),
+    };
+    Ok((transport, Some(Box::new(oauth))))
+}
+
+fn optional<T: FromStr>(json: &Value, key: &'static str) -> Result<Option<T>, &'static str> {
+    match json.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => text.parse().map(Some).map_err(|_cause| key),
+        Some(_other) => Err(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_wrong_is_named() {
+        let tokens = |key: &str, value: Value| {
+            let mut launch = json!({
+                "http": {"url": "https://a.example/mcp"},
+                "oauth": {
+                    "token_url": "https://a.example/token",
+                    "client_id": "id",
+                    "client_secret": "{{secret:a.b}}",
+                },
+            });
+            launch["oauth"][key] = value;
+            read_remote(&launch).map(|(_, oauth)| oauth.is_some())
+        };
+        assert_eq!(tokens("auth", "post".into()), Ok(true));
+        assert_eq!(tokens("auth", "none".into()), Err("auth"));
+        assert_eq!(tokens("client_id", Value::Null), Err("client_id"));
+        assert_eq!(tokens("scope", 7.into()), Err("scope"));
+        let odd = json!({"http": {"url": "https://a.example", "transport": "ws"}});
+        assert_eq!(read_remote(&odd), Err("transport"));
+    }
+}
