@@ -67,6 +67,98 @@ fn optional<T: FromStr>(json: &Value, key: &'static str) -> Result<Option<T>, &'
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::snapshot::{server_from_json, server_to_json};
+    use crate::catalog::{SourceFile, load};
+    use crate::domain::Launch;
+
+    const GOOD: &str = r#"
+name = "files"
+title = "Files"
+description = "Reads and writes files."
+category = "files"
+[launch.http]
+url = "https://files.example/sse"
+transport = "sse"
+[launch.oauth]
+token_url = "https://id.example/token"
+client_id = "{{secret:files.id}}"
+client_secret = "{{secret:files.secret}}"
+scope = "read write"
+resource = "https://files.example/sse"
+auth = "post"
+[[secrets]]
+name = "files.id"
+description = "Who you are."
+[[secrets]]
+name = "files.secret"
+description = "How that is proven."
+[provenance]
+source = "https://files.example"
+license = "MIT"
+[[tools]]
+name = "read_file"
+description = "Read a file."
+arguments = [{ name = "path", type = "string", desc = "Path." }]
+"#;
+
+    fn faults(text: &str) -> String {
+        let file = SourceFile {
+            name: "files.toml".to_owned(),
+            text: text.to_owned(),
+        };
+        let faults = load(&[vec![file]]).faults;
+        let lines: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_file_is_read_whole_and_comes_back_from_normal_form() {
+        let file = SourceFile {
+            name: "files.toml".to_owned(),
+            text: GOOD.to_owned(),
+        };
+        let loaded = load(&[vec![file]]);
+        assert_eq!(loaded.faults, []);
+        let server = &loaded.catalog.servers()[0];
+        let Some(Launch::Http {
+            transport,
+            oauth: Some(oauth),
+            ..
+        }) = &server.launch
+        else {
+            panic!("{:?}", server.launch);
+        };
+        assert_eq!(*transport, HttpTransport::Sse);
+        assert_eq!(oauth.templates().count(), 5);
+        let text = server_to_json(server).to_string();
+        let back = server_from_json(&serde_json::from_str(&text).unwrap()).unwrap();
+        assert_eq!(&back, &**server);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_named() {
+        let secret = GOOD
+            .replace("read write", "{{secret:files.id}}")
+            .replace("\"post\"", "\"none\"")
+            .replace("\"sse\"", "\"ws\"")
+            .replace("https://id.example", "ftp://id.example")
+            .replace("client_id =", "client =");
+        insta::assert_snapshot!(faults(&secret), @"");
+        let visible = GOOD.replace("read write", "{{secret:files.id}}");
+        insta::assert_snapshot!(faults(&visible), @"");
+        let fixed = GOOD.replace("\"{{secret:files.secret}}\"", "\"hunter2\"");
+        insta::assert_snapshot!(faults(&fixed), @"");
+        let header = "[launch.http]\nheaders = { authorization = \"Bearer x\" }";
+        let twice = GOOD.replace("[launch.http]", header);
+        insta::assert_snapshot!(faults(&twice), @"");
+        let child = GOOD
+            .replace("[launch.http]", "[launch.stdio]\ncommand = \"files\"")
+            .replace(
+                "url = \"https://files.example/sse\"\ntransport = \"sse\"\n",
+                "",
+            );
+        insta::assert_snapshot!(faults(&child), @"");
+    }
 
     #[test]
     fn a_key_that_is_wrong_is_named() {

@@ -11,7 +11,9 @@ use futures::{FutureExt, Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use reqwest::Url;
 use reqwest::redirect::{Attempt, Policy};
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorCode, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpClientTransport,
     StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
@@ -21,12 +23,15 @@ use sse_stream::{Sse, SseStream};
 
 use crate::call::resolve::Remote;
 use crate::call::upstream::address::{AddressError, PublicOnly, check_url};
+use crate::call::upstream::body::{bounded, read};
 use crate::call::upstream::tap::{Tap, keeps_result};
 use crate::call::upstream::tokens::{GetTokenError, Tokens};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 const SESSION_ID: &str = "mcp-session-id";
+/// What the protocol's own SDKs answer for a session that they do not know.
+const SESSION_UNKNOWN: ErrorCode = ErrorCode(-32_001);
 /// Hops within one origin, such as `/mcp` to `/mcp/`.
 const REDIRECTS_MAX: usize = 3;
 /// Characters of an error page that are shown.
@@ -207,38 +212,29 @@ impl Client {
         }
         let response = request.send().await.map_err(StreamableHttpError::Client)?;
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && session_id.is_some() {
-            return Err(StreamableHttpError::SessionExpired);
-        }
         let value = |name: &str| {
             let value = response.headers().get(name)?;
             Some(value.to_str().ok()?.to_owned())
         };
         let (kind, session) = (value("content-type").unwrap_or_default(), value(SESSION_ID));
-        let essence = kind
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
-        if status.is_success() && essence == EVENT_STREAM {
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if status.is_success() && essence.eq_ignore_ascii_case(EVENT_STREAM) {
             let events = self.events(response.bytes_stream());
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
-        let too_large = StreamableHttpError::ResponseBodyTooLarge {
-            max_size: self.bytes_max,
-        };
         let body = read(response.bytes_stream(), self.bytes_max).await?;
-        let Some(body) = body else {
-            return Err(too_large);
-        };
-        if essence == JSON
-            && let Some(message) = self.tap.incoming(&body)
-            && (status.is_success() || matches!(message, JsonRpcMessage::Error(_)))
-        {
-            return Ok(StreamableHttpPostResponse::Json(message, session));
+        let body = body.ok_or(StreamableHttpError::ResponseBodyTooLarge {
+            max_size: self.bytes_max,
+        })?;
+        let is_json = essence.eq_ignore_ascii_case(JSON);
+        let answer = is_json.then(|| self.tap.incoming(&body)).flatten();
+        if let Some(answer) = answer.filter(|answer| is_answer(answer, message, status)) {
+            return Ok(StreamableHttpPostResponse::Json(answer, session));
         }
-        if status.is_success() {
+        if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if status.is_success() && !is_json {
             return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
         }
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
@@ -275,6 +271,34 @@ impl Client {
     }
 }
 
+/// Whether a message is the answer to a request: a result, or an error whatever the status. One
+/// that names no request would never reach its caller. With 404, an error that a server may give
+/// for a session it does not know is none: that request was not processed, and is sent again.
+fn is_answer(
+    message: &ServerJsonRpcMessage,
+    request: &ClientJsonRpcMessage,
+    status: StatusCode,
+) -> bool {
+    let JsonRpcMessage::Request(request) = request else {
+        return false;
+    };
+    let same = |id: &RequestId| match id {
+        RequestId::Number(_) => *id == request.id,
+        RequestId::String(text) => **text == request.id.to_string(),
+    };
+    match message {
+        JsonRpcMessage::Response(response) => {
+            let good = status.is_success() || status == StatusCode::NOT_FOUND;
+            good && same(&response.id)
+        }
+        JsonRpcMessage::Error(error) => {
+            let unknown = status == StatusCode::NOT_FOUND && error.error.code == SESSION_UNKNOWN;
+            !unknown && error.id.as_ref().is_some_and(same)
+        }
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => false,
+    }
+}
+
 /// Whether a server asks for another access token.
 fn is_unauthorized(error: &Failure) -> bool {
     match error {
@@ -283,46 +307,6 @@ fn is_unauthorized(error: &Failure) -> bool {
         StreamableHttpError::Client(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
         _ => false,
     }
-}
-
-/// A body that is an error past its limit. One stream may carry many events, so that the limit
-/// counts since the last end of an event.
-pub(super) fn bounded(
-    bytes: impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static,
-    bytes_max: usize,
-) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
-    let mut event = 0_usize;
-    bytes.map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
-        let end = chunk
-            .windows(2)
-            .rposition(|pair| pair == b"\n\n" || pair == b"\n\r");
-        event = match end {
-            Some(at) => chunk.len() - at,
-            None => event + chunk.len(),
-        };
-        if bytes_max < event {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
-        }
-        Ok(chunk)
-    })
-}
-
-/// A whole body, or `None` past the limit.
-pub(super) async fn read(
-    bytes: impl Stream<Item = Result<Bytes, reqwest::Error>>,
-    bytes_max: usize,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let mut bytes = std::pin::pin!(bytes);
-    let mut body = Vec::new();
-    while let Some(chunk) = bytes.next().await {
-        let chunk = chunk.map_err(StreamableHttpError::Client)?;
-        if bytes_max < body.len() + chunk.len() {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
 }
 
 impl StreamableHttpClient for Client {

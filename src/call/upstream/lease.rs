@@ -9,8 +9,9 @@ use tracing::warn;
 
 use crate::call::CallerSide;
 use crate::call::upstream::failure::RequestFailure;
-use crate::call::upstream::session::{CallLimits, Held};
+use crate::call::upstream::session::Held;
 use crate::call::upstream::slot::Slot;
+use crate::call::upstream::waiting::CallLimits;
 use crate::call::upstream::{Pool, UpstreamError};
 use crate::domain::{ServerName, ToolName};
 

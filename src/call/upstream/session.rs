@@ -9,7 +9,7 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, Extensions, JsonObject,
     ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams, ServerResult,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use crate::call::upstream::lines::UNREAD;
 use crate::call::upstream::stderr::Stderr;
 use crate::call::upstream::tap::{ProgressTo, Tap};
 use crate::call::upstream::tokens::{GetTokenError, Tokens};
+use crate::call::upstream::waiting::{CallLimits, Waiting};
 use crate::call::{CallerSide, Progress};
 use crate::lifecycle::Lifecycle;
 
@@ -27,8 +28,6 @@ use crate::lifecycle::Lifecycle;
 const PROGRESS_MAX: usize = 16;
 /// How long to wait for the news that a child has died, once its streams have ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long the notice of a cancelled call may take.
-const CANCEL_MAX: Duration = Duration::from_secs(1);
 
 /// Set in the count of holders when a session takes no more calls.
 const RETIRED: usize = 1 << 32;
@@ -260,11 +259,7 @@ impl Session {
         let Ok(handle) = sent.await else {
             return Err(self.lost().await);
         };
-        let mut waiting = Waiting {
-            handle: Some(handle),
-            tap: self.tap.clone(),
-            lifecycle: self.lifecycle.clone(),
-        };
+        let mut waiting = Waiting::new(handle, self.tap.clone(), self.lifecycle.clone());
         let last = limits.last;
         let mut silence = limits.first;
         let answer = loop {
@@ -288,13 +283,16 @@ impl Session {
                 }
             }
         };
+        let refused = waiting.is_refused();
         waiting.finish();
-        self.read(answer).await
+        self.read(answer, refused).await
     }
 
+    /// `refused` says whether an error is the upstream's own answer.
     async fn read(
         &self,
         answer: Result<ServerResult, ServiceError>,
+        refused: bool,
     ) -> Result<Value, RequestFailure> {
         match answer {
             Ok(result) => Tap::open(result)
@@ -302,7 +300,12 @@ impl Session {
             Err(ServiceError::McpError(error)) if error.code == UNREAD => {
                 Err(RequestFailure::Unreadable(error.message.into_owned()))
             }
-            Err(ServiceError::McpError(error)) => Err(RequestFailure::Refused(error)),
+            Err(ServiceError::McpError(error)) if refused => Err(RequestFailure::Refused(error)),
+            // rmcp's own, as when a session was replaced while the call was under way.
+            Err(ServiceError::McpError(error)) => Err(RequestFailure::Lost {
+                reason: error.message.into_owned(),
+                crashed: false,
+            }),
             Err(ServiceError::TransportSend(error)) if !self.child => Err(unsent_or_lost(&error)),
             Err(_lost) => Err(self.lost().await),
         }
@@ -337,64 +340,5 @@ impl Deref for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.release();
-    }
-}
-
-/// When a request has taken too long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CallLimits {
-    /// When it began.
-    pub(super) started: Instant,
-    /// The end, unless progress comes.
-    pub(super) first: Instant,
-    /// Allowed between two steps of progress.
-    pub(super) silence: Duration,
-    /// The end in any case.
-    pub(super) last: Instant,
-}
-
-/// A request on its way. Dropped before its end, it is cancelled at the upstream.
-struct Waiting {
-    handle: Option<RequestHandle<RoleClient>>,
-    tap: Arc<Tap>,
-    lifecycle: Lifecycle,
-}
-
-impl Waiting {
-    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
-        match &mut self.handle {
-            Some(handle) => (&mut handle.rx)
-                .await
-                .unwrap_or(Err(ServiceError::TransportClosed)),
-            None => Err(ServiceError::TransportClosed),
-        }
-    }
-
-    fn finish(&mut self) -> Option<RequestHandle<RoleClient>> {
-        let handle = self.handle.take()?;
-        self.tap.forget(&handle.id, &handle.progress_token);
-        Some(handle)
-    }
-
-    /// Tells the upstream. A child that reads nothing must not hold us up.
-    async fn cancel(&mut self, reason: &str) {
-        if let Some(handle) = self.finish() {
-            let notice = handle.cancel(Some(reason.to_owned()));
-            let _best_effort = tokio::time::timeout(CANCEL_MAX, notice).await;
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let Some(handle) = self.finish() else {
-            return;
-        };
-        // Outside of a runtime there is nobody left to tell it.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            let notice = handle.cancel(Some("the caller went away".to_owned()));
-            self.lifecycle
-                .spawn(tokio::time::timeout(CANCEL_MAX, notice));
-        }
     }
 }

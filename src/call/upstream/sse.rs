@@ -13,7 +13,8 @@ use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpErr
 use sse_stream::{Sse, SseStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::call::upstream::http::{Client, EVENT_STREAM, Events, Failure, JSON, bounded, origin};
+use crate::call::upstream::body::bounded;
+use crate::call::upstream::http::{Client, EVENT_STREAM, Events, Failure, JSON, origin};
 use crate::call::upstream::lines::unread;
 
 /// Events that may come before the one that names the endpoint, such as pings.

@@ -134,15 +134,6 @@ impl Wiring {
         transport: &str,
         headers: &[(String, String)],
     ) -> Option<Launch> {
-        let path = url
-            .split('?')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches('/');
-        let is_sse = match transport {
-            "sse" => !path.ends_with("/mcp"),
-            _ => path.ends_with("/sse"),
-        };
         let transports = [
             "",
             "http",
@@ -175,6 +166,7 @@ impl Wiring {
             self.say(NoteKind::Repaired, why);
             return None;
         }
+        let url_text = url;
         let url = self.visible(url)?;
         let mut pairs = Vec::new();
         for (name, value) in headers.iter().take(PARTS_MAX) {
@@ -183,7 +175,7 @@ impl Wiring {
         Some(Launch::Http {
             url,
             headers: pairs,
-            transport: match is_sse {
+            transport: match speaks_sse(url_text, transport) {
                 true => HttpTransport::Sse,
                 false => HttpTransport::Streamable,
             },
@@ -362,6 +354,17 @@ impl Wiring {
         let short = short.trim_end_matches('_');
         let short = if short.is_empty() { "value" } else { short };
         format!("{}.{short}", self.server).parse().ok()
+    }
+}
+
+/// Whether a remote endpoint is one of the older HTTP transport. Where a server has another way as
+/// well, that goes first.
+pub(super) fn speaks_sse(url: &str, transport: &str) -> bool {
+    let path = url.split('?').next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    match transport {
+        "sse" => !path.ends_with("/mcp"),
+        _ => path.ends_with("/sse"),
     }
 }
 

@@ -11,8 +11,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use crate::call::resolve::{Credentials, push_encoded};
+use crate::call::upstream::body::read;
 use crate::call::upstream::failure::chain;
-use crate::call::upstream::http::{HttpError, checked_client, read};
+use crate::call::upstream::http::{HttpError, checked_client};
 use crate::call::upstream::mask::mask;
 use crate::domain::{ClientAuth, clean_line};
 
