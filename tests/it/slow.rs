@@ -44,10 +44,11 @@ async fn ask(address: &str, request: &str) -> TcpStream {
 
 #[tokio::test]
 async fn an_answer_that_nobody_reads_is_given_up() {
-    let alive = Arc::new(AtomicUsize::new(0));
-    let counted = alive.clone();
+    let (alive, opened) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, all) = (alive.clone(), opened.clone());
     let answer = move || {
         counted.fetch_add(1, Ordering::SeqCst);
+        all.fetch_add(1, Ordering::SeqCst);
         let body = Endless(counted.clone());
         async move { Body::from_stream(body) }
     };
@@ -61,7 +62,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
         clients.push(ask(&address, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await);
     }
     until("all answers are given up", || {
-        alive.load(Ordering::SeqCst) == 0
+        opened.load(Ordering::SeqCst) == 8 && alive.load(Ordering::SeqCst) == 0
     })
     .await;
     drop(clients);
