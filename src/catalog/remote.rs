@@ -143,21 +143,54 @@ arguments = [{ name = "path", type = "string", desc = "Path." }]
             .replace("\"sse\"", "\"ws\"")
             .replace("https://id.example", "ftp://id.example")
             .replace("client_id =", "client =");
-        insta::assert_snapshot!(faults(&secret), @"");
+        insta::assert_snapshot!(faults(&secret), @r#"
+        files.toml:8: `launch.http.transport`: `ws` is neither `streamable` nor `sse`
+            remedy: correct it as the message says
+        files.toml:9: `launch.oauth.client_id` is missing
+            remedy: add `client_id = "..."`
+        files.toml:10: `ftp://id.example/token` is not an `https://` URL
+            remedy: write the whole URL of the token endpoint
+        files.toml:11: unknown key `launch.oauth.client`
+            remedy: did you mean `client_id`?
+        files.toml:15: `launch.oauth.auth`: `none` is neither `basic` nor `post`
+            remedy: correct it as the message says
+        files.toml:16: `files.id` is declared under `secrets` and never used
+            remedy: use it in the launch, or remove it
+        files.toml:16: `files.secret` is declared under `secrets` and never used
+            remedy: use it in the launch, or remove it
+        "#);
         let visible = GOOD.replace("read write", "{{secret:files.id}}");
-        insta::assert_snapshot!(faults(&visible), @"");
+        insta::assert_snapshot!(faults(&visible), @"
+        files.toml:6: secret `files.id` stands in an argument or URL, which process lists and logs show: pass it in `env` or `headers`
+            remedy: move it to `env` or `headers`
+        ");
         let fixed = GOOD.replace("\"{{secret:files.secret}}\"", "\"hunter2\"");
-        insta::assert_snapshot!(faults(&fixed), @"");
+        insta::assert_snapshot!(faults(&fixed), @"
+        files.toml:12: `client_secret` holds no secret of the tenant's
+            remedy: write `{{secret:server.name}}` and declare it under `[[secrets]]`
+        files.toml:16: `files.secret` is declared under `secrets` and never used
+            remedy: use it in the launch, or remove it
+        ");
         let header = "[launch.http]\nheaders = { authorization = \"Bearer x\" }";
         let twice = GOOD.replace("[launch.http]", header);
-        insta::assert_snapshot!(faults(&twice), @"");
+        insta::assert_snapshot!(faults(&twice), @"
+        files.toml:6: `oauth` and a header `Authorization` exclude each other: each would set the other's
+            remedy: remove one of the two
+        ");
         let child = GOOD
             .replace("[launch.http]", "[launch.stdio]\ncommand = \"files\"")
             .replace(
                 "url = \"https://files.example/sse\"\ntransport = \"sse\"\n",
                 "",
             );
-        insta::assert_snapshot!(faults(&child), @"");
+        insta::assert_snapshot!(faults(&child), @"
+        files.toml:8: `launch.oauth` goes with `launch.http` only
+            remedy: remove it
+        files.toml:15: `files.id` is declared under `secrets` and never used
+            remedy: use it in the launch, or remove it
+        files.toml:15: `files.secret` is declared under `secrets` and never used
+            remedy: use it in the launch, or remove it
+        ");
     }
 
     #[test]
