@@ -203,7 +203,17 @@ impl Crib {
         self.mint_ids(&ids)
     }
 
+    /// As [`Crib::mint`], for another tenant.
+    pub(crate) fn mint_for(&self, tenant: &Tenant, tools: &[&str]) -> String {
+        let ids: Vec<String> = tools.iter().map(|tool| format!("test/{tool}")).collect();
+        self.mint_ids_for(tenant, &ids)
+    }
+
     fn mint_ids(&self, ids: &[impl AsRef<str>]) -> String {
+        self.mint_ids_for(&self.tenant, ids)
+    }
+
+    fn mint_ids_for(&self, tenant: &Tenant, ids: &[impl AsRef<str>]) -> String {
         let catalog = self.catalog.load();
         let covered = ids.iter().map(|id| {
             let id: ToolId = id.as_ref().parse().unwrap();
@@ -214,7 +224,7 @@ impl Crib {
         let run_id = RunId::generate(&mut rng);
         let handle = self
             .handles
-            .mint(&self.tenant.id, run_id, covered.collect(), &mut rng);
+            .mint(&tenant.id, run_id, covered.collect(), &mut rng);
         handle.unwrap().reveal().to_owned()
     }
 
