@@ -167,12 +167,6 @@ async fn call(
     remote.came.fetch_add(1, Ordering::SeqCst);
     let calls = remote.calls.load(Ordering::SeqCst);
     let forgotten = !known || calls == 1 && session == "session-1";
-    let error = |status: StatusCode, id: &Value, code: i32| {
-        let error = json!({"code": code, "message": "no such thing"});
-        let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
-        let kind = [(header::CONTENT_TYPE, "application/json")];
-        (status, kind, body.to_string()).into_response()
-    };
     match mode {
         Mode::Amnesic => return Err(StatusCode::NOT_FOUND.into_response()),
         Mode::Forgetful | Mode::Replaced if forgotten => {
@@ -220,6 +214,14 @@ async fn call(
         "content": [{"type": "text", "text": message["params"]["arguments"]["text"], "x": 1}],
         "unknown": {"kept": true},
     }))
+}
+
+/// A JSON-RPC error with an HTTP status.
+fn error(status: StatusCode, id: &Value, code: i32) -> Response {
+    let error = json!({"code": code, "message": "no such thing"});
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (status, kind, body.to_string()).into_response()
 }
 
 fn reply(remote: &Remote, mode: Mode, message: &Value) -> Response {
