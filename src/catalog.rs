@@ -4,6 +4,7 @@ mod builtin;
 pub mod manifest;
 pub mod import;
 pub mod merge;
+mod remote;
 pub mod export;
 mod record;
 mod load;

@@ -10,6 +10,7 @@ mod hash;
 mod name;
 mod operation;
 mod query;
+mod remote;
 mod run;
 mod server;
 mod settings;
@@ -28,6 +29,7 @@ pub use self::operation::{
     Method, Operation, OperationBody, OperationError, OperationParts, PlaceError, Placed,
 };
 pub use self::query::{ParseQueryError, QUERY_CHARS_MAX, Query};
+pub use self::remote::{ClientAuth, HttpTransport, OAuth, ParseWordError};
 pub use self::run::{ParseRunIdError, RunId};
 pub use self::server::{
     ConfigSlot, Launch, LaunchError, Operations, Provenance, SecretSlot, Server, Template,

@@ -93,9 +93,7 @@ fn server_of(section: &RemoteSection) -> anyhow::Result<Server> {
     let mut server = Server::new(section.name.parse()?, Vec::new());
     let headers = section.headers.iter();
     let headers = headers.map(|(name, value)| Ok((name.as_str().into(), value.parse()?)));
-    server.launch = Some(Launch::Http {
-        url: section.url.parse()?,
-        headers: headers.collect::<anyhow::Result<_>>()?,
-    });
+    let headers = headers.collect::<anyhow::Result<_>>()?;
+    server.launch = Some(Launch::http(section.url.parse()?, headers));
     Ok(server)
 }

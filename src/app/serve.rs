@@ -11,7 +11,7 @@ use crate::app::health::AppHealth;
 use crate::app::{App, Vectors};
 use crate::telemetry::Chain;
 use crate::transport::desk::Guest;
-use crate::transport::http::{Door, Guard, admin_router, mcp_router};
+use crate::transport::http::{Door, Guard, Patient, READ_MAX, admin_router, mcp_router};
 
 /// How often expired handles are swept.
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
@@ -115,6 +115,7 @@ impl App {
         // answered. A client that never ends is cut off with the rest.
         self.lifecycle.spawn(async move {
             let stop = lifecycle.stopping_token();
+            let listener = Patient::new(listener, READ_MAX);
             let graceful = axum::serve(listener, router)
                 .with_graceful_shutdown(async move { stop.cancelled().await });
             tokio::select! {

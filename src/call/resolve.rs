@@ -1,15 +1,18 @@
 //! `secrets.resolve`: a server's launch with a tenant's values put in.
 
+mod target;
+
 use std::fmt::{self, Write as _};
 use std::fs::Permissions;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use secrecy::{ExposeSecret, SecretString};
-use sha2::{Digest, Sha256};
+
+pub(super) use self::target::{Credentials, Remote, Target};
 
 use crate::domain::{
-    ConfigSlot, Launch, Operations, ReadSettingError, Server, ServerName, SettingName, Settings,
+    ConfigSlot, Launch, OAuth, ReadSettingError, Server, ServerName, SettingName, Settings,
     Template, TemplatePart, TenantId,
 };
 
@@ -68,44 +71,6 @@ pub(crate) struct Resolved {
     pub(super) fingerprint: [u8; 32],
 }
 
-/// What to start or where to connect.
-pub(super) enum Target {
-    /// A child process.
-    Child {
-        /// The program.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Its environment, on top of the allow-list.
-        env: Vec<(String, SecretString)>,
-    },
-    /// A container.
-    Container {
-        /// Its image.
-        image: String,
-        /// Arguments of its program.
-        args: Vec<String>,
-        /// Its environment.
-        env: Vec<(String, SecretString)>,
-    },
-    /// A remote endpoint.
-    Remote {
-        /// Its URL.
-        url: String,
-        /// Headers of each request.
-        headers: Vec<(String, SecretString)>,
-    },
-    /// A service that speaks no MCP.
-    Service {
-        /// Its address.
-        base_url: String,
-        /// Headers of each request.
-        headers: Vec<(String, SecretString)>,
-        /// How its tools are asked for.
-        operations: Operations,
-    },
-}
-
 impl fmt::Debug for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resolved")
@@ -140,7 +105,7 @@ pub(crate) fn resolve(
     Ok(Resolved {
         server: server.name.clone(),
         tenant: tenant.clone(),
-        fingerprint: fingerprint(&target),
+        fingerprint: target.fingerprint(),
         target,
         workspace,
         secrets,
@@ -210,6 +175,8 @@ enum Place {
     Argument,
     /// An environment variable or header.
     Value,
+    /// A line of text.
+    Text,
     /// A URL: what is put in cannot leave its segment.
     Url,
 }
@@ -230,10 +197,20 @@ impl Filler<'_> {
                 args: self.arguments(args)?,
                 env: self.pairs(env)?,
             }),
-            Launch::Http { url, headers } => Ok(Target::Remote {
+            Launch::Http {
+                url,
+                headers,
+                transport,
+                oauth,
+            } => Ok(Target::Remote(Remote {
                 url: self.fill(url, Place::Url)?.unwrap_or_default(),
                 headers: self.pairs(headers)?,
-            }),
+                transport: *transport,
+                credentials: match oauth {
+                    Some(oauth) => Some(self.credentials(oauth)?),
+                    None => None,
+                },
+            })),
             Launch::OpenApi {
                 base_url,
                 headers,
@@ -254,6 +231,32 @@ impl Filler<'_> {
                 env: self.pairs(env)?,
             }),
         }
+    }
+
+    fn credentials(&mut self, oauth: &OAuth) -> Result<Credentials, ResolveError> {
+        let mut optional = |template: &Option<Template>| match template {
+            Some(template) => self.fill(template, Place::Text),
+            None => Ok(None),
+        };
+        let (scope, resource) = (optional(&oauth.scope)?, optional(&oauth.resource)?);
+        Ok(Credentials {
+            token_url: self.needed(&oauth.token_url, Place::Url)?,
+            client_id: self.needed(&oauth.client_id, Place::Text)?.into(),
+            client_secret: self.needed(&oauth.client_secret, Place::Text)?.into(),
+            scope,
+            resource,
+            auth: oauth.auth,
+        })
+    }
+
+    /// As [`Filler::fill`], where nothing else will do, whatever the catalog calls optional.
+    fn needed(&mut self, template: &Template, place: Place) -> Result<String, ResolveError> {
+        let filled = self.fill(template, place)?;
+        filled.ok_or_else(|| ResolveError::Missing {
+            server: self.server.name.clone(),
+            secrets: template.secrets().cloned().collect(),
+            config: template.config().cloned().collect(),
+        })
     }
 
     fn arguments(&mut self, templates: &[Template]) -> Result<Vec<String>, ResolveError> {
@@ -306,7 +309,7 @@ impl Filler<'_> {
                 }
                 // A value that is the start of the URL is a URL of the tenant's own server.
                 Place::Url if !text.is_empty() => push_encoded(&mut text, &value),
-                Place::Argument | Place::Value | Place::Url => text.push_str(&value),
+                Place::Argument | Place::Value | Place::Text | Place::Url => text.push_str(&value),
             }
         }
         Ok(Some(text))
@@ -338,7 +341,7 @@ impl Filler<'_> {
 }
 
 /// Percent-encodes all but unreserved characters (RFC 3986, section 2.3).
-fn push_encoded(text: &mut String, value: &str) {
+pub(super) fn push_encoded(text: &mut String, value: &str) {
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             text.push(char::from(byte));
@@ -347,45 +350,6 @@ fn push_encoded(text: &mut String, value: &str) {
             let _written = write!(text, "%{byte:02X}");
         }
     }
-}
-
-fn fingerprint(target: &Target) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    let mut add = |text: &str| {
-        hasher.update(text.len().to_le_bytes());
-        hasher.update(text.as_bytes());
-    };
-    let pairs = match target {
-        Target::Child { command, args, env } => {
-            add(command);
-            for arg in args {
-                add(arg);
-            }
-            env
-        }
-        Target::Container { image, args, env } => {
-            add("container");
-            add(image);
-            for arg in args {
-                add(arg);
-            }
-            env
-        }
-        Target::Remote { url, headers }
-        | Target::Service {
-            base_url: url,
-            headers,
-            ..
-        } => {
-            add(url);
-            headers
-        }
-    };
-    for (name, value) in pairs {
-        add(name);
-        add(value.expose_secret());
-    }
-    hasher.finalize().into()
 }
 
 #[cfg(test)]
@@ -481,7 +445,7 @@ mod tests {
                     .map(|(n, v)| (n.clone(), v.expose_secret().to_owned()));
                 (std::iter::once(first).chain(args).collect(), env.collect())
             }
-            Target::Remote { url, headers }
+            Target::Remote(Remote { url, headers, .. })
             | Target::Service {
                 base_url: url,
                 headers,
@@ -560,10 +524,8 @@ mod tests {
 
     #[test]
     fn a_value_cannot_leave_its_place_in_a_url() {
-        let http = |url: &str| Launch::Http {
-            url: url.parse().unwrap(),
-            headers: pairs(&[("X-Token", "{{secret:db.token}}")]),
-        };
+        let headers = || pairs(&[("X-Token", "{{secret:db.token}}")]);
+        let http = |url: &str| Launch::http(url.parse().unwrap(), headers());
         let values = [("db.host", "a/../b?c#d@e"), ("db.token", "t")];
         let (url, headers) =
             argv(filled(http("https://x.example/{{db.host}}/mcp"), &values).unwrap());

@@ -31,8 +31,12 @@ mod installed;
 mod lines;
 mod readable;
 mod stderr;
+mod mask;
 mod http;
 mod service;
+mod body;
+mod sse;
+mod tokens;
 mod address;
 mod tap;
 mod lists;
@@ -192,7 +196,13 @@ impl Upstreams {
             let places = link.places();
             let place = tokio::time::timeout(self.pool.options.wait_max, places.acquire_owned());
             match place.await {
-                Ok(Ok(place)) => Ok((link, place)),
+                Ok(Ok(place)) => {
+                    if let Link::Session(session) = &link {
+                        // Before the handle is taken: without a token nothing is sent.
+                        slot.token(session, &server).await?;
+                    }
+                    Ok((link, place))
+                }
                 _full => Err(UpstreamError::Busy {
                     what: "calls to this server",
                     retry_after: self.pool.options.wait_max,

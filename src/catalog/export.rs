@@ -9,7 +9,7 @@ use crate::catalog::import::{
     ARGUMENTS_KEY, DOCKER_EXTENSION, KEYWORDS_KEY, LIST_SERVER_KEY, LIST_SERVERS_KEY,
 };
 use crate::catalog::record;
-use crate::domain::{Catalog, Definition, Input, Launch, Server, Template, Tool};
+use crate::domain::{Catalog, Definition, HttpTransport, Input, Launch, Server, Template, Tool};
 
 /// One server a line, by name.
 pub fn normal_form(catalog: &Catalog) -> String {
@@ -130,10 +130,18 @@ fn docker_entry(server: &Server) -> Value {
             entry["command"] = args.into();
             docker_env(&mut entry, env);
         }
-        Some(Launch::Http { url, headers }) => {
+        Some(Launch::Http {
+            url,
+            headers,
+            transport,
+            ..
+        }) => {
             entry["type"] = "remote".into();
             entry["remote"] = json!({
-                "transport_type": "streamable-http",
+                "transport_type": match transport {
+                    HttpTransport::Streamable => "streamable-http",
+                    HttpTransport::Sse => "sse",
+                },
                 "url": url.to_string(),
                 "headers": record::pairs(headers),
             });

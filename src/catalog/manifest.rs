@@ -163,6 +163,7 @@ fn check_settings(section: &mut Section<'_, '_>, server: &Server) {
                 "declare it, or correct the template"
             }
             LaunchError::VisibleSecret(_) => "move it to `env` or `headers`",
+            LaunchError::TwoAuthorizations => "remove one of the two",
         };
         section.fault_at("launch", error.to_string(), remedy);
     }

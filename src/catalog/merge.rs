@@ -248,10 +248,8 @@ mod tests {
     fn a_server_without_tools_takes_those_of_the_next() {
         let mut later = server("two", "a", &["y"]);
         later.provenance.license = "MIT".into();
-        later.launch = Some(Launch::Http {
-            url: "https://example.com".parse().unwrap(),
-            headers: vec![],
-        });
+        let url = "https://example.com".parse().unwrap();
+        later.launch = Some(Launch::http(url, vec![]));
         let (servers, _) = check(vec![server("one", "a", &[]), later], &["a/y"]);
         assert_eq!(&*servers[0].provenance.source, "one");
         assert_eq!(&*servers[0].provenance.license, "MIT");

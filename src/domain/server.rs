@@ -5,7 +5,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::domain::{Operation, ServerName, SettingName, Tool, ToolName, clean_line, clean_text};
+use crate::domain::{
+    HttpTransport, OAuth, Operation, ServerName, SettingName, Tool, ToolName, clean_line,
+    clean_text,
+};
 
 /// Longest server description kept, in characters.
 const DESCRIPTION_MAX: usize = 2_000;
@@ -128,12 +131,16 @@ pub enum Launch {
         /// Its environment, on top of a small allow-list.
         env: Vec<(Box<str>, Template)>,
     },
-    /// A remote server on streamable HTTP.
+    /// A remote server.
     Http {
         /// Its endpoint.
         url: Template,
         /// Headers of each request.
         headers: Vec<(Box<str>, Template)>,
+        /// What it speaks.
+        transport: HttpTransport,
+        /// Where its access tokens come from, if it takes any.
+        oauth: Option<Box<OAuth>>,
     },
     /// A container image whose standard streams speak MCP.
     Docker {
@@ -159,11 +166,21 @@ pub enum Launch {
 pub type Operations = Arc<BTreeMap<ToolName, Operation>>;
 
 impl Launch {
+    /// A remote server on streamable HTTP, without OAuth.
+    pub fn http(url: Template, headers: Vec<(Box<str>, Template)>) -> Self {
+        Self::Http {
+            url,
+            headers,
+            transport: HttpTransport::default(),
+            oauth: None,
+        }
+    }
+
     /// All templates in it.
     pub fn templates(&self) -> impl Iterator<Item = &Template> {
         let (url, args, pairs): (Option<&Template>, &[Template], _) = match self {
             Self::Stdio { args, env, .. } | Self::Docker { args, env, .. } => (None, args, env),
-            Self::Http { url, headers } => (Some(url), &[], headers),
+            Self::Http { url, headers, .. } => (Some(url), &[], headers),
             Self::OpenApi {
                 base_url, headers, ..
             } => (Some(base_url), &[], headers),
@@ -171,6 +188,15 @@ impl Launch {
         url.into_iter()
             .chain(args)
             .chain(pairs.iter().map(|(_, template)| template))
+            .chain(self.oauth().into_iter().flat_map(OAuth::templates))
+    }
+
+    /// Where its access tokens come from, if it takes any.
+    fn oauth(&self) -> Option<&OAuth> {
+        match self {
+            Self::Http { oauth, .. } => oauth.as_deref(),
+            Self::Stdio { .. } | Self::Docker { .. } | Self::OpenApi { .. } => None,
+        }
     }
 
     /// Templates that end up where other users of the machine, or logs, can read them: arguments
@@ -178,7 +204,10 @@ impl Launch {
     fn visible_templates(&self) -> Vec<&Template> {
         match self {
             Self::Stdio { args, .. } | Self::Docker { args, .. } => args.iter().collect(),
-            Self::Http { url, .. } => vec![url],
+            Self::Http { url, oauth, .. } => {
+                let tokens = oauth.iter().flat_map(|oauth| oauth.visible_templates());
+                std::iter::once(url).chain(tokens).collect()
+            }
             Self::OpenApi { base_url, .. } => vec![base_url],
         }
     }
@@ -235,6 +264,9 @@ pub enum LaunchError {
          pass it in `env` or `headers`"
     )]
     VisibleSecret(SettingName),
+    /// OAuth beside a header that says the same in another way.
+    #[error("`oauth` and a header `Authorization` exclude each other: each would set the other's")]
+    TwoAuthorizations,
 }
 
 /// A server of the catalog. Immutable once built.
@@ -314,7 +346,19 @@ impl Server {
                 return Err(LaunchError::VisibleSecret(name.clone()));
             }
         }
-        Ok(())
+        match launch {
+            Launch::Http {
+                headers,
+                oauth: Some(_),
+                ..
+            } if headers
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case("authorization")) =>
+            {
+                Err(LaunchError::TwoAuthorizations)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod guard;
 mod door;
 mod admin;
+mod patience;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::admin::{Health, admin_router};
 pub use self::door::Door;
 pub use self::guard::{Guard, ParseOriginError};
+pub use self::patience::{Patient, PatientIo, READ_MAX};
 
 use crate::transport::mcp::Handler;
 

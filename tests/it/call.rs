@@ -53,7 +53,12 @@ impl Settings for Values {
 impl Values {
     /// Sets a secret of the local tenant.
     pub(crate) fn set_secret(&self, name: &str, value: &str) {
-        let key = (TenantId::local(), name.parse().unwrap());
+        self.set_secret_of(&TenantId::local(), name, value);
+    }
+
+    /// Sets a secret of any tenant.
+    pub(crate) fn set_secret_of(&self, tenant: &TenantId, name: &str, value: &str) {
+        let key = (tenant.clone(), name.parse().unwrap());
         self.secrets.lock().unwrap().insert(key, value.to_owned());
     }
 }
@@ -204,7 +209,17 @@ impl Crib {
         self.mint_ids(&ids)
     }
 
+    /// As [`Crib::mint`], for another tenant.
+    pub(crate) fn mint_for(&self, tenant: &Tenant, tools: &[&str]) -> String {
+        let ids: Vec<String> = tools.iter().map(|tool| format!("test/{tool}")).collect();
+        self.mint_ids_for(tenant, &ids)
+    }
+
     fn mint_ids(&self, ids: &[impl AsRef<str>]) -> String {
+        self.mint_ids_for(&self.tenant, ids)
+    }
+
+    fn mint_ids_for(&self, tenant: &Tenant, ids: &[impl AsRef<str>]) -> String {
         let catalog = self.catalog.load();
         let covered = ids.iter().map(|id| {
             let id: ToolId = id.as_ref().parse().unwrap();
@@ -215,7 +230,7 @@ impl Crib {
         let run_id = RunId::generate(&mut rng);
         let handle = self
             .handles
-            .mint(&self.tenant.id, run_id, covered.collect(), &mut rng);
+            .mint(&tenant.id, run_id, covered.collect(), &mut rng);
         handle.unwrap().reveal().to_owned()
     }
 

@@ -8,6 +8,9 @@
     reason = "a test ends at the first surprise, says what it skips, and waits for other processes"
 )]
 
+mod legacy;
+mod oauth;
+mod slow;
 mod program;
 mod call;
 mod hostile;

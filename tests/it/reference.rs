@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolcrib::call::CallerSide;
-use toolcrib::domain::{Definition, Input, Launch, Server, Tool};
+use toolcrib::domain::{Definition, HttpTransport, Input, Launch, Server, Tool};
 
 use crate::call::{Crib, request, text};
 use crate::program::{has_servers, servers_folder};
@@ -211,6 +211,17 @@ async fn a_call_through_the_relay_takes_milliseconds() {
 /// The same server over HTTP: sessions, events and progress of the TypeScript SDK.
 #[tokio::test]
 async fn everything_over_http() {
+    everything_over("streamableHttp", "mcp", HttpTransport::Streamable).await;
+}
+
+/// The same over the older transport, as its entry says, and found out by trying.
+#[tokio::test]
+async fn everything_over_a_stream_of_events() {
+    everything_over("sse", "sse", HttpTransport::Sse).await;
+    everything_over("sse", "sse", HttpTransport::Streamable).await;
+}
+
+async fn everything_over(speaks: &str, path: &str, transport: HttpTransport) {
     let Some(folder) = installed("a test of the reference servers") else {
         return;
     };
@@ -221,7 +232,7 @@ async fn everything_over_http() {
         .port();
     let program = folder.join("npm/node_modules/.bin/mcp-server-everything");
     let mut server = tokio::process::Command::new(program)
-        .arg("streamableHttp")
+        .arg(speaks)
         .env("PORT", port.to_string())
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
@@ -234,8 +245,10 @@ async fn everything_over_http() {
     }
     let launch = |server: &mut Server| {
         server.launch = Some(Launch::Http {
-            url: format!("http://{address}/mcp").parse().unwrap(),
+            url: format!("http://{address}/{path}").parse().unwrap(),
             headers: vec![],
+            transport,
+            oauth: None,
         });
         let input = Input::from_schema(json!({"type": "object"}));
         let names = ["echo", "trigger-long-running-operation"];

@@ -45,6 +45,18 @@ enum Mode {
     Modern,
     /// Knows no session after the first call.
     Forgetful,
+    /// Knows no session when a call comes, however new it is.
+    Amnesic,
+    /// As [`Mode::Forgetful`], with what the protocol's own SDKs say then.
+    ForgetfulInWords,
+    /// Answers a call with HTTP 404 and an error of its own.
+    NotFound,
+    /// Refuses a call with an error that names no request.
+    Nameless,
+    /// Its stream of events ends before the answer.
+    EndsEvents,
+    /// As [`Mode::Forgetful`], but the call `hold` is under way for ever.
+    Replaced,
     /// Never.
     Silent,
 }
@@ -53,6 +65,8 @@ enum Mode {
 struct Remote {
     mode: Mutex<Mode>,
     calls: AtomicUsize,
+    /// Calls that came, run or not.
+    came: AtomicUsize,
     initialized: AtomicUsize,
     headers: Mutex<Vec<HeaderMap>>,
     away: Mutex<String>,
@@ -150,9 +164,19 @@ async fn call(
     let known = headers
         .get("mcp-session-id")
         .is_some_and(|given| *given == *session);
+    remote.came.fetch_add(1, Ordering::SeqCst);
     let calls = remote.calls.load(Ordering::SeqCst);
-    if mode == Mode::Forgetful && (!known || calls == 1 && session == "session-1") {
-        return Err(StatusCode::NOT_FOUND.into_response());
+    let forgotten = !known || calls == 1 && session == "session-1";
+    match mode {
+        Mode::Amnesic => return Err(StatusCode::NOT_FOUND.into_response()),
+        Mode::Forgetful | Mode::Replaced if forgotten => {
+            return Err(StatusCode::NOT_FOUND.into_response());
+        }
+        Mode::ForgetfulInWords if forgotten => {
+            return Err(error(StatusCode::NOT_FOUND, &message["id"], -32_001));
+        }
+        Mode::Nameless => return Err(error(StatusCode::BAD_REQUEST, &Value::Null, -32_000)),
+        _ => {}
     }
     remote.calls.fetch_add(1, Ordering::SeqCst);
     match mode {
@@ -161,6 +185,16 @@ async fn call(
         Mode::Echoes => {
             let echo = format!("{headers:?} {}", headers["authorization"].to_str().unwrap());
             return Err((StatusCode::BAD_REQUEST, echo).into_response());
+        }
+        Mode::NotFound => return Err(error(StatusCode::NOT_FOUND, &message["id"], -32_602)),
+        Mode::EndsEvents => {
+            let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+            return Err((kind, ": working\n\n").into_response());
+        }
+        Mode::Replaced if message["params"]["arguments"]["text"] == "hold" => {
+            let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+            let silence = futures::stream::pending::<Result<String, std::io::Error>>();
+            return Err((kind, Body::from_stream(silence)).into_response());
         }
         Mode::Limits => return Err(StatusCode::TOO_MANY_REQUESTS.into_response()),
         Mode::Huge => {
@@ -180,6 +214,14 @@ async fn call(
         "content": [{"type": "text", "text": message["params"]["arguments"]["text"], "x": 1}],
         "unknown": {"kept": true},
     }))
+}
+
+/// A JSON-RPC error with an HTTP status.
+fn error(status: StatusCode, id: &Value, code: i32) -> Response {
+    let error = json!({"code": code, "message": "no such thing"});
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (status, kind, body.to_string()).into_response()
 }
 
 fn reply(remote: &Remote, mode: Mode, message: &Value) -> Response {
@@ -228,13 +270,9 @@ fn crib(url: &str, tune: impl FnOnce(&mut UpstreamOptions)) -> Crib {
             description: Box::default(),
             optional: true,
         });
-        server.launch = Some(Launch::Http {
-            url: url.parse().unwrap(),
-            headers: vec![(
-                "Authorization".into(),
-                "Bearer {{secret:test.token}}".parse().unwrap(),
-            )],
-        });
+        let token = "Bearer {{secret:test.token}}".parse().unwrap();
+        let headers = vec![("Authorization".into(), token)];
+        server.launch = Some(Launch::http(url.parse().unwrap(), headers));
     };
     Crib::without_python(&[], remote, |options| {
         options.http_on_loopback = true;
@@ -347,7 +385,7 @@ async fn the_servers_own_headers_are_all_that_it_gets_and_errors_show_none() {
 
 #[tokio::test]
 async fn a_call_whose_answer_is_lost_is_unknown_and_not_sent_again() {
-    for mode in [Mode::BreaksOff, Mode::Fails, Mode::Huge] {
+    for mode in [Mode::BreaksOff, Mode::Fails, Mode::Huge, Mode::EndsEvents] {
         let (remote, url) = serve(mode).await;
         let crib = crib(&url, |_| {});
         let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
@@ -366,7 +404,7 @@ async fn a_call_that_is_turned_away_is_not_unknown() {
     let (remote, url) = serve(Mode::Json).await;
     let crib = crib(&url, |_| {});
     crib.run("echo", json!({"text": "x"})).await.unwrap();
-    for mode in [Mode::Limits, Mode::Unauthorized] {
+    for mode in [Mode::Limits, Mode::Unauthorized, Mode::Nameless] {
         *remote.mode.lock().unwrap() = mode;
         let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
         assert_eq!(error.code(), "UPSTREAM_UNAVAILABLE", "{mode:?} {error:?}");
@@ -376,12 +414,63 @@ async fn a_call_that_is_turned_away_is_not_unknown() {
 
 #[tokio::test]
 async fn a_server_that_forgot_the_session_gets_a_new_one_and_the_call_once() {
-    let (remote, url) = serve(Mode::Forgetful).await;
-    let crib = crib(&url, |_| {});
-    for _ in 0..2 {
-        let outcome = crib.run("echo", json!({"text": "x"})).await.unwrap();
-        assert_eq!(text(&outcome.result), "x");
+    for mode in [Mode::Forgetful, Mode::ForgetfulInWords] {
+        let (remote, url) = serve(mode).await;
+        let crib = crib(&url, |_| {});
+        for _ in 0..2 {
+            let outcome = crib.run("echo", json!({"text": "x"})).await.unwrap();
+            assert_eq!(text(&outcome.result), "x");
+        }
+        assert_eq!(remote.initialized.load(Ordering::SeqCst), 2, "{mode:?}");
+        assert_eq!(remote.came.load(Ordering::SeqCst), 3, "{mode:?}");
+        assert_eq!(remote.calls.load(Ordering::SeqCst), 2, "{mode:?}");
+        crib.end().await;
     }
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_every_session_gets_the_call_twice_and_no_more() {
+    let (remote, url) = serve(Mode::Amnesic).await;
+    let crib = crib(&url, |_| {});
+    let error = crib.run("echo", json!({"text": "x"})).await.unwrap_err();
+    assert_eq!(error.code(), "UPSTREAM_UNAVAILABLE", "{error:?}");
+    assert_eq!(remote.initialized.load(Ordering::SeqCst), 2);
+    assert_eq!(remote.came.load(Ordering::SeqCst), 2);
+    assert_eq!(remote.calls.load(Ordering::SeqCst), 0);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_call_that_ran_and_was_answered_with_404_is_not_sent_again() {
+    let (remote, url) = serve(Mode::NotFound).await;
+    let crib = crib(&url, |_| {});
+    let outcome = crib.run("echo", json!({"text": "x"})).await.unwrap();
+    assert_eq!(text(&outcome.result), "MCP error -32602: no such thing");
+    assert_eq!(remote.initialized.load(Ordering::SeqCst), 1);
+    assert_eq!(remote.came.load(Ordering::SeqCst), 1);
+    crib.end().await;
+}
+
+#[tokio::test]
+async fn a_call_under_way_when_its_session_is_replaced_is_unknown_and_not_sent_again() {
+    let (remote, url) = serve(Mode::Replaced).await;
+    let crib = crib(&url, |_| {});
+    let held = crib.run("echo", json!({"text": "hold"}));
+    let other = async {
+        until("it is under way", || {
+            remote.calls.load(Ordering::SeqCst) == 1
+        })
+        .await;
+        crib.run("echo", json!({"text": "x"})).await
+    };
+    let (held, other) = tokio::join!(held, other);
+    assert_eq!(text(&other.unwrap().result), "x");
+    let error = held.unwrap_err();
+    assert_eq!(
+        (error.code(), error.spent()),
+        ("OUTCOME_UNKNOWN", true),
+        "{error:?}"
+    );
     assert_eq!(remote.initialized.load(Ordering::SeqCst), 2);
     assert_eq!(remote.calls.load(Ordering::SeqCst), 2);
     crib.end().await;

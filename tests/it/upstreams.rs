@@ -293,11 +293,7 @@ impl Remote {
     }
 
     async fn crib(&self) -> Crib {
-        listed(Launch::Http {
-            url: self.url.parse().unwrap(),
-            headers: vec![],
-        })
-        .await
+        listed(Launch::http(self.url.parse().unwrap(), vec![])).await
     }
 }
 

@@ -8,18 +8,21 @@ use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::call::input::AskError;
+use crate::call::upstream::start::Era;
+use crate::call::upstream::tokens::GetTokenError;
 use crate::domain::clean_line;
 
 /// Characters of a reason that are shown.
 const REASON_CHARS_MAX: usize = 400;
 
-/// Why a session did not start. `legacy_refused` asks for another try in the modern era.
+/// Why a session did not start.
 #[derive(Debug)]
 pub(super) struct StartFailure {
     pub(super) reason: String,
     pub(super) stderr: String,
     pub(super) timed_out: bool,
-    pub(super) legacy_refused: bool,
+    /// Another way that may work, by what the server said to this one.
+    pub(super) instead: Option<Era>,
 }
 
 /// How a request ended without a result.
@@ -51,7 +54,7 @@ pub(super) fn failure(reason: String) -> StartFailure {
         reason,
         stderr: String::new(),
         timed_out: false,
-        legacy_refused: false,
+        instead: None,
     }
 }
 
@@ -79,10 +82,17 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut next = Some(error);
     while let Some(error) = next {
-        // rmcp prints this cause and does not hand it on.
-        if let Some(StreamableHttpError::Client(cause)) = error.downcast_ref::<HttpFailure>() {
-            next = Some(cause);
-            continue;
+        // rmcp prints these causes and does not hand them on.
+        match error.downcast_ref::<HttpFailure>() {
+            Some(StreamableHttpError::Client(cause)) => {
+                next = Some(cause);
+                continue;
+            }
+            Some(StreamableHttpError::Io(cause)) => {
+                next = Some(cause);
+                continue;
+            }
+            _ => {}
         }
         let text = error.to_string();
         if parts.last().is_none_or(|last| !last.contains(&text)) {
@@ -91,6 +101,27 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         next = error.source();
     }
     clean_line(&parts.join(": "), REASON_CHARS_MAX)
+}
+
+/// Which way to try next when `initialize` failed: the modern era where it is refused, the older
+/// HTTP transport where 404 or 405 says that there is no other.
+pub(super) fn another_way(error: &ClientInitializeError) -> Option<Era> {
+    let error = match error {
+        ClientInitializeError::JsonRpcError(_) => return Some(Era::Modern),
+        ClientInitializeError::TransportError { error, .. } => error,
+        _ => return None,
+    };
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(&*error.error);
+    while let Some(error) = next {
+        if let Some(StreamableHttpError::UnexpectedServerResponse(text)) =
+            error.downcast_ref::<HttpFailure>()
+        {
+            let none = text.starts_with("HTTP 404") || text.starts_with("HTTP 405");
+            return none.then_some(Era::Sse);
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// Whether a failed POST may have run the tool. It has not when no connection was made, or when the
@@ -112,9 +143,17 @@ pub(super) fn unsent_or_lost(error: &DynamicTransportError) -> RequestFailure {
 
 type HttpFailure = StreamableHttpError<reqwest::Error>;
 
+fn is_token_error(error: &std::io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(<dyn std::error::Error + Send + Sync>::is::<GetTokenError>)
+}
+
 fn not_run(error: &HttpFailure) -> bool {
     match error {
         StreamableHttpError::Client(error) => error.is_connect(),
+        // Without a token nothing was sent; refused with one, nothing was run.
+        StreamableHttpError::Io(error) => is_token_error(error),
         // Refused by a limit, or by a server that is not ready.
         StreamableHttpError::HttpStatus(error) => matches!(error.status, 429 | 503),
         StreamableHttpError::UnexpectedServerResponse(text) => {

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use futures::{FutureExt, Stream, StreamExt};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use reqwest::Url;
 use reqwest::redirect::{Attempt, Policy};
-use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorCode, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::transport::streamable_http_client::{
     HttpStatusError, SseError, StreamableHttpClient, StreamableHttpClientTransport,
     StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
@@ -18,19 +21,24 @@ use rmcp::transport::streamable_http_client::{
 use secrecy::{ExposeSecret, SecretString};
 use sse_stream::{Sse, SseStream};
 
+use crate::call::resolve::Remote;
 use crate::call::upstream::address::{AddressError, PublicOnly, check_url};
+use crate::call::upstream::body::{bounded, read};
 use crate::call::upstream::tap::{Tap, keeps_result};
+use crate::call::upstream::tokens::{GetTokenError, Tokens};
 
-const JSON: &str = "application/json";
-const EVENT_STREAM: &str = "text/event-stream";
+pub(super) const JSON: &str = "application/json";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 const SESSION_ID: &str = "mcp-session-id";
+/// What the protocol's own SDKs answer for a session that they do not know.
+const SESSION_UNKNOWN: ErrorCode = ErrorCode(-32_001);
 /// Hops within one origin, such as `/mcp` to `/mcp/`.
 const REDIRECTS_MAX: usize = 3;
 /// Characters of an error page that are shown.
 const ERROR_CHARS_MAX: usize = 300;
 
-type Failure = StreamableHttpError<reqwest::Error>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
+pub(super) type Failure = StreamableHttpError<reqwest::Error>;
+pub(super) type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// Why no client can be made for a URL.
 #[derive(Debug, thiserror::Error)]
@@ -56,24 +64,35 @@ pub(super) struct HttpLimits {
     pub(super) loopback: bool,
 }
 
-/// The transport to a URL, checked.
-pub(super) fn transport(
-    url: &str,
-    headers: &[(String, SecretString)],
+/// The URL of an endpoint, checked, and a client for it.
+pub(super) fn client(
+    remote: &Remote,
     limits: HttpLimits,
     tap: Arc<Tap>,
-) -> Result<StreamableHttpClientTransport<Client>, HttpError> {
-    let (url, client) = checked_client(url, headers, limits.connect_max, limits.loopback)?;
+    tokens: Option<Arc<Tokens>>,
+) -> Result<(Url, Client), HttpError> {
+    let (max, loopback) = (limits.connect_max, limits.loopback);
+    let (url, http) = checked_client(&remote.url, &remote.headers, max, loopback)?;
+    let client = Client {
+        http,
+        tap,
+        tokens,
+        bytes_max: limits.bytes_max,
+    };
+    Ok((url, client))
+}
+
+/// Streamable HTTP to a checked URL.
+pub(super) fn streamable(
+    url: &Url,
+    client: Client,
+    limits: HttpLimits,
+) -> StreamableHttpClientTransport<Client> {
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .max_concurrent_requests(limits.calls_max)
         .max_sse_event_size(limits.bytes_max)
         .max_json_response_size(limits.bytes_max);
-    let client = Client {
-        http: client,
-        tap,
-        bytes_max: limits.bytes_max,
-    };
-    Ok(StreamableHttpClientTransport::with_client(client, config))
+    StreamableHttpClientTransport::with_client(client, config)
 }
 
 /// A URL that may be connected to, and a client that connects to checked addresses only and sends
@@ -129,7 +148,7 @@ fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     }
 }
 
-fn origin(url: &Url) -> (String, Option<String>, Option<u16>) {
+pub(super) fn origin(url: &Url) -> (String, Option<String>, Option<u16>) {
     let host = url.host_str().map(str::to_owned);
     (url.scheme().to_owned(), host, url.port_or_known_default())
 }
@@ -137,19 +156,46 @@ fn origin(url: &Url) -> (String, Option<String>, Option<u16>) {
 /// Connections to one server for one tenant.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
-    http: reqwest::Client,
-    tap: Arc<Tap>,
-    bytes_max: usize,
+    pub(super) http: reqwest::Client,
+    pub(super) tap: Arc<Tap>,
+    tokens: Option<Arc<Tokens>>,
+    pub(super) bytes_max: usize,
 }
 
 impl Client {
+    /// Sends with an access token where the server takes some. One that is refused is replaced and
+    /// the request sent again, once: a server that answers 401 has not accepted it.
+    pub(super) async fn authorized<'a, T>(
+        &self,
+        send: impl Fn(Option<&str>) -> BoxFuture<'a, Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let Some(tokens) = &self.tokens else {
+            return send(None).await;
+        };
+        let failed = |error: GetTokenError| Failure::Io(std::io::Error::other(error));
+        let mut token = tokens.bearer().await.map_err(failed)?;
+        for last in [false, true] {
+            match send(Some(token.reveal())).await {
+                Err(error) if is_unauthorized(&error) && last => break,
+                Err(error) if is_unauthorized(&error) => {
+                    token = tokens.instead_of(&token).await.map_err(failed)?;
+                }
+                answer => {
+                    token.accept();
+                    return answer;
+                }
+            }
+        }
+        Err(failed(GetTokenError::Refused))
+    }
+
     /// Posts a request whose result is kept as JSON.
     async fn post_kept(
         &self,
         uri: &str,
         message: &ClientJsonRpcMessage,
         session_id: Option<&str>,
-        headers: HashMap<HeaderName, HeaderValue>,
+        (token, headers): (Option<String>, HashMap<HeaderName, HeaderValue>),
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let mut request = self
             .http
@@ -161,40 +207,34 @@ impl Client {
         if let Some(id) = session_id {
             request = request.header(SESSION_ID, id);
         }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
         let response = request.send().await.map_err(StreamableHttpError::Client)?;
         let status = response.status();
-        if status == StatusCode::NOT_FOUND && session_id.is_some() {
-            return Err(StreamableHttpError::SessionExpired);
-        }
         let value = |name: &str| {
             let value = response.headers().get(name)?;
             Some(value.to_str().ok()?.to_owned())
         };
         let (kind, session) = (value("content-type").unwrap_or_default(), value(SESSION_ID));
-        let essence = kind
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .to_ascii_lowercase();
-        if status.is_success() && essence == EVENT_STREAM {
+        let essence = kind.split(';').next().unwrap_or_default().trim();
+        if status.is_success() && essence.eq_ignore_ascii_case(EVENT_STREAM) {
             let events = self.events(response.bytes_stream());
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
-        let too_large = StreamableHttpError::ResponseBodyTooLarge {
-            max_size: self.bytes_max,
-        };
         let body = read(response.bytes_stream(), self.bytes_max).await?;
-        let Some(body) = body else {
-            return Err(too_large);
-        };
-        if essence == JSON
-            && let Some(message) = self.tap.incoming(&body)
-            && (status.is_success() || matches!(message, JsonRpcMessage::Error(_)))
-        {
-            return Ok(StreamableHttpPostResponse::Json(message, session));
+        let body = body.ok_or(StreamableHttpError::ResponseBodyTooLarge {
+            max_size: self.bytes_max,
+        })?;
+        let is_json = essence.eq_ignore_ascii_case(JSON);
+        let answer = is_json.then(|| self.tap.incoming(&body)).flatten();
+        if let Some(answer) = answer.filter(|answer| is_answer(answer, message, status)) {
+            return Ok(StreamableHttpPostResponse::Json(answer, session));
         }
-        if status.is_success() {
+        if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if status.is_success() && !is_json {
             return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
         }
         if status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error() {
@@ -231,44 +271,42 @@ impl Client {
     }
 }
 
-/// A body that is an error past its limit. One stream may carry many events, so that the limit
-/// counts since the last end of an event.
-fn bounded(
-    bytes: impl Stream<Item = Result<Bytes, reqwest::Error>> + Send + 'static,
-    bytes_max: usize,
-) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
-    let mut event = 0_usize;
-    bytes.map(move |chunk| {
-        let chunk = chunk.map_err(std::io::Error::other)?;
-        let end = chunk
-            .windows(2)
-            .rposition(|pair| pair == b"\n\n" || pair == b"\n\r");
-        event = match end {
-            Some(at) => chunk.len() - at,
-            None => event + chunk.len(),
-        };
-        if bytes_max < event {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
+/// Whether a message is the answer to a request: a result, or an error whatever the status. One
+/// that names no request would never reach its caller. With 404, an error that a server may give
+/// for a session it does not know is none: that request was not processed, and is sent again.
+fn is_answer(
+    message: &ServerJsonRpcMessage,
+    request: &ClientJsonRpcMessage,
+    status: StatusCode,
+) -> bool {
+    let JsonRpcMessage::Request(request) = request else {
+        return false;
+    };
+    let same = |id: &RequestId| match id {
+        RequestId::Number(_) => *id == request.id,
+        RequestId::String(text) => **text == request.id.to_string(),
+    };
+    match message {
+        JsonRpcMessage::Response(response) => {
+            let good = status.is_success() || status == StatusCode::NOT_FOUND;
+            good && same(&response.id)
         }
-        Ok(chunk)
-    })
+        JsonRpcMessage::Error(error) => {
+            let unknown = status == StatusCode::NOT_FOUND && error.error.code == SESSION_UNKNOWN;
+            !unknown && error.id.as_ref().is_some_and(same)
+        }
+        JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => false,
+    }
 }
 
-/// A whole body, or `None` past the limit.
-async fn read(
-    bytes: impl Stream<Item = Result<Bytes, reqwest::Error>>,
-    bytes_max: usize,
-) -> Result<Option<Vec<u8>>, Failure> {
-    let mut bytes = std::pin::pin!(bytes);
-    let mut body = Vec::new();
-    while let Some(chunk) = bytes.next().await {
-        let chunk = chunk.map_err(StreamableHttpError::Client)?;
-        if bytes_max < body.len() + chunk.len() {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
+/// Whether a server asks for another access token.
+fn is_unauthorized(error: &Failure) -> bool {
+    match error {
+        StreamableHttpError::AuthRequired(_) => true,
+        StreamableHttpError::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
+        StreamableHttpError::Client(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
+        _ => false,
     }
-    Ok(Some(body))
 }
 
 impl StreamableHttpClient for Client {
@@ -286,13 +324,22 @@ impl StreamableHttpClient for Client {
         let kept =
             matches!(&message, JsonRpcMessage::Request(request) if keeps_result(&request.request));
         if kept {
-            return self
-                .post_kept(&uri, &message, session_id.as_deref(), headers)
-                .await;
+            let (uri, id) = (&uri, session_id.as_deref());
+            let post = |token: Option<&str>| {
+                let beside = (token.map(str::to_owned), headers.clone());
+                self.post_kept(uri, &message, id, beside).boxed()
+            };
+            return self.authorized(post).await;
         }
-        self.http
-            .post_message(uri, message, session_id, auth_header, headers)
-            .await
+        let post = |token: Option<&str>| {
+            let (uri, message) = (uri.clone(), message.clone());
+            let token = token.map(str::to_owned).or_else(|| auth_header.clone());
+            let (id, headers) = (session_id.clone(), headers.clone());
+            self.http
+                .post_message(uri, message, id, token, headers)
+                .boxed()
+        };
+        self.authorized(post).await
     }
 
     async fn delete_session(
@@ -302,9 +349,12 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        self.http
-            .delete_session(uri, session_id, auth_header, headers)
-            .await
+        let delete = |token: Option<&str>| {
+            let token = token.map(str::to_owned).or_else(|| auth_header.clone());
+            let (uri, id, headers) = (uri.clone(), session_id.clone(), headers.clone());
+            self.http.delete_session(uri, id, token, headers).boxed()
+        };
+        self.authorized(delete).await
     }
 
     async fn get_stream(
@@ -315,10 +365,14 @@ impl StreamableHttpClient for Client {
         auth_header: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<Events, Failure> {
-        let events = self
-            .http
-            .get_stream(uri, session_id, last_event_id, auth_header, headers)
-            .await?;
+        let get = |token: Option<&str>| {
+            let token = token.map(str::to_owned).or_else(|| auth_header.clone());
+            let (uri, id, headers) = (uri.clone(), session_id.clone(), headers.clone());
+            self.http
+                .get_stream(uri, id, last_event_id.clone(), token, headers)
+                .boxed()
+        };
+        let events = self.authorized(get).await?;
         Ok(self.seal(events))
     }
 }

@@ -142,7 +142,7 @@ fn keep_ends(line: &mut Vec<u8>) {
 }
 
 /// An error in place of an answer that cannot be read, when it says whose answer it is.
-fn unread(line: &[u8], why: String) -> Option<ServerJsonRpcMessage> {
+pub(super) fn unread(line: &[u8], why: String) -> Option<ServerJsonRpcMessage> {
     let head = line.get(..ENDS_BYTES).unwrap_or(line);
     let tail = line
         .get(line.len().saturating_sub(ENDS_BYTES)..)

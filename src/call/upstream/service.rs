@@ -17,7 +17,7 @@ use crate::call::CallerSide;
 use crate::call::upstream::failure::{RequestFailure, chain};
 use crate::call::upstream::http::{HttpError, checked_client};
 
-use crate::call::upstream::stderr::mask;
+use crate::call::upstream::mask::mask;
 use crate::call::upstream::waiting::CallLimits;
 use crate::domain::{Operation, Operations, Placed, ToolName};
 use crate::lifecycle::Lifecycle;

@@ -21,6 +21,7 @@ use crate::call::upstream::lines::UNREAD;
 use crate::call::upstream::parked::Question;
 use crate::call::upstream::stderr::Stderr;
 use crate::call::upstream::tap::{ProgressTo, QuestionsTo, Tap};
+use crate::call::upstream::tokens::{GetTokenError, Tokens};
 use crate::call::upstream::waiting::{CallLimits, Came, Step, Waiting};
 use crate::call::{CallerSide, Progress};
 use crate::lifecycle::Lifecycle;
@@ -43,6 +44,7 @@ pub(super) struct Session {
     peer: Peer<RoleClient>,
     tap: Arc<Tap>,
     stderr: Arc<Stderr>,
+    tokens: Option<Arc<Tokens>>,
     /// How it ended; `None` while it runs.
     end: watch::Receiver<Option<String>>,
     pub(super) closing: CancellationToken,
@@ -67,6 +69,7 @@ pub(super) struct Parts {
     pub(super) peer: Peer<RoleClient>,
     pub(super) tap: Arc<Tap>,
     pub(super) stderr: Arc<Stderr>,
+    pub(super) tokens: Option<Arc<Tokens>>,
     pub(super) end: watch::Receiver<Option<String>>,
     pub(super) gone: CancellationToken,
     pub(super) child: bool,
@@ -81,6 +84,7 @@ impl Session {
             peer: parts.peer,
             tap: parts.tap,
             stderr: parts.stderr,
+            tokens: parts.tokens,
             end: parts.end,
             closing: CancellationToken::new(),
             gone: parts.gone,
@@ -151,6 +155,17 @@ impl Session {
     /// Calls that hold it.
     pub(super) fn calls(&self) -> usize {
         self.held.load(Ordering::Acquire) & !RETIRED
+    }
+
+    /// Sees to it that a request which is sent now has an access token, where it needs one. An
+    /// error comes with whether it is the first to be told of one failure.
+    pub(super) async fn token(&self) -> Result<(), (GetTokenError, bool)> {
+        let Some(tokens) = &self.tokens else {
+            return Ok(());
+        };
+        let got = tokens.bearer().await;
+        got.map(drop)
+            .map_err(|error| (error, tokens.failed_first()))
     }
 
     /// Ends it at once, calls or not.
@@ -286,13 +301,15 @@ impl Session {
     ) -> Result<Step, RequestFailure> {
         match waiting.next(side, limits).await? {
             Came::Question(question) => Ok(Step::Question(question)),
-            Came::Answer(answer) => self.read(*answer).await.map(Step::Answer),
+            Came::Answer { answer, refused } => self.read(*answer, refused).await.map(Step::Answer),
         }
     }
 
+    /// `refused` says whether an error is the upstream's own answer.
     async fn read(
         &self,
         answer: Result<ServerResult, ServiceError>,
+        refused: bool,
     ) -> Result<Value, RequestFailure> {
         match answer {
             Ok(result) => Tap::open(result)
@@ -300,7 +317,12 @@ impl Session {
             Err(ServiceError::McpError(error)) if error.code == UNREAD => {
                 Err(RequestFailure::Unreadable(error.message.into_owned()))
             }
-            Err(ServiceError::McpError(error)) => Err(RequestFailure::Refused(error)),
+            Err(ServiceError::McpError(error)) if refused => Err(RequestFailure::Refused(error)),
+            // rmcp's own, as when a session was replaced while the call was under way.
+            Err(ServiceError::McpError(error)) => Err(RequestFailure::Lost {
+                reason: error.message.into_owned(),
+                crashed: false,
+            }),
             Err(ServiceError::TransportSend(error)) if !self.child => Err(unsent_or_lost(&error)),
             Err(_lost) => Err(self.lost().await),
         }

@@ -5,32 +5,31 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
-use rmcp::service::{
-    ClientInitializeError, ClientLifecycleMode, RoleClient, RunningService,
-    serve_client_with_lifecycle,
-};
+use rmcp::service::{ClientLifecycleMode, RoleClient, RunningService, serve_client_with_lifecycle};
 use rmcp::transport::IntoTransport;
-use secrecy::SecretString;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::input::Askable;
-use crate::call::resolve::{Resolved, Target};
+use crate::call::resolve::{Remote, Resolved, Target};
 use crate::call::upstream::census::Caps;
 use crate::call::upstream::child::{Process, in_words};
-use crate::call::upstream::failure::{StartFailure, chain, failure, reason_of};
+use crate::call::upstream::failure::{StartFailure, another_way, chain, failure, reason_of};
 use crate::call::upstream::lines::Lines;
+use crate::call::upstream::mask::Mask;
 use crate::call::upstream::session::{Parts, Session, transport};
-use crate::call::upstream::stderr::{Stderr, mask};
-use crate::call::upstream::tap::{Client, Tap};
+use crate::call::upstream::stderr::Stderr;
+use crate::call::upstream::tap::Client;
+use crate::call::upstream::tokens::Tokens;
 use crate::call::upstream::watch::{Permits, Watched};
-use crate::call::upstream::{Pool, http};
+use crate::call::upstream::{Pool, http, sse};
 use crate::telemetry::{Request, record_request};
 
 type Service = RunningService<RoleClient, Client>;
 
-/// The protocol's two eras: a server is asked in the one that it spoke last.
+/// The protocol's two eras, and the first one on its older HTTP transport: a server is asked in the
+/// way that it spoke last.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Era {
     /// With `initialize`.
@@ -38,57 +37,68 @@ pub(super) enum Era {
     Legacy,
     /// Stateless, with `server/discover`.
     Modern,
+    /// With `initialize`, on a stream of events.
+    Sse,
 }
 
-/// Starts a session, in `era`. `permits` are given back when its last process is gone. Secrets are
-/// masked in what is said of a failure.
+/// Starts a session, in `era`. `permits` are given back when its last process is gone; `tokens` are
+/// the access tokens of a server that takes some. Secrets are masked in what is said of a failure.
 pub(super) async fn start(
     resolved: &Resolved,
     pool: &Pool,
     (era, askable): (Era, Askable),
-    permits: Arc<Permits>,
+    (permits, tokens): (Arc<Permits>, Option<Arc<Tokens>>),
 ) -> Result<Arc<Session>, StartFailure> {
     let begun = Instant::now();
-    let started = try_start(resolved, pool, (era, askable), permits).await;
+    let secrets = Arc::new(Mask::new(resolved.secrets.clone(), tokens.clone()));
+    let shared = Shared {
+        client: Client {
+            tap: Arc::default(),
+            news: pool.news.clone(),
+            session: (resolved.tenant.clone(), resolved.server.clone()),
+            askable,
+        },
+        stderr: Arc::new(Stderr::new(secrets.clone())),
+        gone: CancellationToken::new(),
+        tokens,
+    };
+    let started = try_start(resolved, pool, era, permits, shared).await;
     let outcome = match &started {
         Ok(_) => "ok",
         Err(failure) if failure.timed_out => "UPSTREAM_TIMEOUT",
         Err(_) => "UPSTREAM_UNAVAILABLE",
     };
-    let child = !matches!(resolved.target, Target::Remote { .. });
+    let child = !matches!(resolved.target, Target::Remote(_));
     record_request(Request::Connect, transport(child), outcome, begun.elapsed());
     started.map_err(|failure| StartFailure {
-        reason: mask(&failure.reason, &resolved.secrets),
+        reason: secrets.apply(&failure.reason),
         ..failure
     })
+}
+
+/// What a session and its transport share.
+struct Shared {
+    client: Client,
+    stderr: Arc<Stderr>,
+    /// Cancelled when nothing of the session is left, or when it does not start.
+    gone: CancellationToken,
+    tokens: Option<Arc<Tokens>>,
 }
 
 async fn try_start(
     resolved: &Resolved,
     pool: &Pool,
-    (era, askable): (Era, Askable),
+    era: Era,
     permits: Arc<Permits>,
+    shared: Shared,
 ) -> Result<Arc<Session>, StartFailure> {
-    let client = Client {
-        tap: Arc::new(Tap::default()),
-        news: pool.news.clone(),
-        session: (resolved.tenant.clone(), resolved.server.clone()),
-        askable,
-    };
-    let tap = client.tap.clone();
-    let stderr = Arc::new(Stderr::new(resolved.secrets.clone()));
-    // Cancelled when nothing of the session is left, or when it does not start.
-    let gone = CancellationToken::new();
-    let not_started = gone.clone().drop_guard();
+    let not_started = shared.gone.clone().drop_guard();
     let (service, process) = match &resolved.target {
         Target::Child { .. } | Target::Container { .. } => {
-            let shared = (&client, &stderr, &gone);
-            let (service, process) = start_child(resolved, pool, era, shared).await?;
+            let (service, process) = start_child(resolved, pool, era, &shared).await?;
             (service, Some(process))
         }
-        Target::Remote { url, headers } => {
-            (connect(url, headers, pool, (era, client)).await?, None)
-        }
+        Target::Remote(remote) => (connect(remote, pool, era, &shared).await?, None),
         Target::Service { .. } => {
             return Err(failure("an HTTP service has no session".to_owned()));
         }
@@ -101,8 +111,9 @@ async fn try_start(
         Parts {
             number: pool.sessions_started.fetch_add(1, Ordering::Relaxed),
             peer,
-            tap,
-            stderr,
+            tap: shared.client.tap,
+            stderr: shared.stderr,
+            tokens: shared.tokens,
             end,
             gone: not_started.disarm(),
             child,
@@ -133,8 +144,14 @@ async fn start_child(
     resolved: &Resolved,
     pool: &Pool,
     era: Era,
-    (client, stderr, gone): (&Client, &Arc<Stderr>, &CancellationToken),
+    shared: &Shared,
 ) -> Result<(Service, Process), StartFailure> {
+    let Shared {
+        client,
+        stderr,
+        gone,
+        ..
+    } = shared;
     let options = &pool.options;
     let (mut process, streams) = Process::start(resolved, options)
         .map_err(|error| failure(format!("it cannot be started: {error}")))?;
@@ -167,7 +184,7 @@ async fn start_child(
             if let Some(status) = process.stop(options.kill_after).await
                 && status.code().is_some()
                 && !failure.timed_out
-                && !failure.legacy_refused
+                && failure.instead.is_none()
             {
                 failure.reason = in_words(status);
             }
@@ -178,10 +195,10 @@ async fn start_child(
 }
 
 async fn connect(
-    url: &str,
-    headers: &[(String, SecretString)],
+    remote: &Remote,
     pool: &Pool,
-    (era, client): (Era, Client),
+    era: Era,
+    shared: &Shared,
 ) -> Result<Service, StartFailure> {
     let options = &pool.options;
     let limits = http::HttpLimits {
@@ -190,9 +207,20 @@ async fn connect(
         calls_max: options.calls_max,
         loopback: options.http_on_loopback,
     };
-    let transport = http::transport(url, headers, limits, client.tap.clone())
-        .map_err(|error| failure(chain(&error)))?;
-    serve(client, transport, era, options.connect_max).await
+    let (tap, tokens) = (shared.client.tap.clone(), shared.tokens.clone());
+    let (url, http) =
+        http::client(remote, limits, tap, tokens).map_err(|error| failure(chain(&error)))?;
+    let client = shared.client.clone();
+    if era != Era::Sse {
+        let transport = http::streamable(&url, http, limits);
+        return serve(client, transport, era, options.connect_max).await;
+    }
+    let started = Instant::now();
+    let opened = tokio::time::timeout(options.connect_max, sse::open(&url, http)).await;
+    let opened = opened.map_err(|_elapsed| too_slow(options.connect_max))?;
+    let transport = opened.map_err(|error| failure(chain(&error)))?;
+    let left = options.connect_max.saturating_sub(started.elapsed());
+    serve(client, transport, era, left).await
 }
 
 async fn serve<T, E, A>(
@@ -206,7 +234,7 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     let mode = match era {
-        Era::Legacy => ClientLifecycleMode::Initialize,
+        Era::Legacy | Era::Sse => ClientLifecycleMode::Initialize,
         Era::Modern => ClientLifecycleMode::Discover {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         },
@@ -216,16 +244,17 @@ where
     match tokio::time::timeout(connect_max, served).await {
         Ok(Ok(service)) => Ok(service),
         Ok(Err(error)) => Err(StartFailure {
-            legacy_refused: era == Era::Legacy
-                && matches!(error, ClientInitializeError::JsonRpcError(_)),
+            instead: another_way(&error).filter(|_| era == Era::Legacy),
             ..failure(reason_of(&error))
         }),
-        Err(_elapsed) => Err(StartFailure {
-            timed_out: true,
-            ..failure(format!(
-                "it did not answer within {} s",
-                connect_max.as_secs()
-            ))
-        }),
+        Err(_elapsed) => Err(too_slow(connect_max)),
+    }
+}
+
+fn too_slow(connect_max: Duration) -> StartFailure {
+    let seconds = connect_max.as_secs();
+    StartFailure {
+        timed_out: true,
+        ..failure(format!("it did not answer within {seconds} s"))
     }
 }

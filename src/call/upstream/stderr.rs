@@ -1,29 +1,27 @@
 //! The last words of a child: what it wrote to standard error, with secrets masked.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use secrecy::{ExposeSecret, SecretString};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::call::upstream::mask::Mask;
 use crate::domain::clean_text;
 
 /// Bytes kept.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 /// Characters of it that an error shows.
 const SHOWN_CHARS_MAX: usize = 2_000;
-/// Shorter values would mask ordinary words.
-const MASKED_CHARS_MIN: usize = 4;
 
 /// A ring of the last bytes.
 #[derive(Debug)]
 pub(super) struct Stderr {
     kept: Mutex<VecDeque<u8>>,
-    secrets: Vec<SecretString>,
+    secrets: Arc<Mask>,
 }
 
 impl Stderr {
-    pub(super) fn new(secrets: Vec<SecretString>) -> Self {
+    pub(super) fn new(secrets: Arc<Mask>) -> Self {
         Self {
             kept: Mutex::default(),
             secrets,
@@ -50,7 +48,7 @@ impl Stderr {
 
     /// The text without the session's secrets.
     pub(super) fn mask(&self, text: &str) -> String {
-        mask(text, &self.secrets)
+        self.secrets.apply(text)
     }
 
     /// The end of it, masked and safe to print.
@@ -69,25 +67,14 @@ impl Stderr {
     }
 }
 
-/// The text with every known secret replaced.
-pub(super) fn mask(text: &str, secrets: &[SecretString]) -> String {
-    let mut masked = text.to_owned();
-    for secret in secrets {
-        let value = secret.expose_secret().trim();
-        if MASKED_CHARS_MIN <= value.chars().count() {
-            masked = masked.replace(value, "[secret]");
-        }
-    }
-    masked
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
     async fn the_last_words_are_kept_and_secrets_are_not() {
-        let stderr = Stderr::new(vec!["hunter22".into(), "abc".into()]);
+        let secrets = Mask::new(vec!["hunter22".into(), "abc".into()], None);
+        let stderr = Stderr::new(Arc::new(secrets));
         let text = format!(
             "{}\nlogin with hunter22 at abc\u{1b}[31m!\n",
             "x".repeat(200_000)

@@ -3,7 +3,7 @@
 //! rmcp reads results into types and drops what these do not name. Here a result of `tools/call`
 //! or `tools/list` is kept as JSON: it travels through rmcp as a custom result.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dashmap::DashMap;
@@ -37,8 +37,9 @@ pub(super) struct QuestionsTo(pub(super) mpsc::Sender<Question>);
 /// State shared by one session's transport and its rmcp handler.
 #[derive(Debug, Default)]
 pub(super) struct Tap {
-    /// Requests whose results are kept as JSON.
-    kept: Mutex<HashSet<RequestId>>,
+    /// Requests whose results are kept as JSON, and whether the upstream has answered them with an
+    /// error: rmcp makes up errors of its own, which say nothing of what became of the request.
+    kept: Mutex<HashMap<RequestId, bool>>,
     progress: DashMap<ProgressToken, mpsc::Sender<Progress>>,
     /// Calls whose callers can be asked.
     questions: DashMap<RequestId, mpsc::Sender<Question>>,
@@ -51,7 +52,7 @@ impl Tap {
             return;
         };
         if keeps_result(&request.request) {
-            self.kept_ids().insert(request.id.clone());
+            self.kept_ids().insert(request.id.clone(), false);
         }
         if let Some(QuestionsTo(to)) = request.request.extensions().get::<QuestionsTo>() {
             self.questions.insert(request.id.clone(), to.clone());
@@ -66,6 +67,7 @@ impl Tap {
     /// Reads a message as it came; `None` for what is no JSON-RPC message.
     pub(super) fn incoming(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         let mut message = readable::parse(line)?;
+        self.note_refusal(&message);
         if let Some(id) = self.kept_id(&message) {
             let result = message.get_mut("result").map(Value::take)?;
             return Some(JsonRpcMessage::response(
@@ -80,6 +82,7 @@ impl Tap {
     /// none of its types.
     pub(super) fn sealed(&self, text: &str) -> Option<String> {
         let message = readable::parse(text.as_bytes())?;
+        self.note_refusal(&message);
         let id = self.kept_id(&message)?;
         let result = message.get("result")?.to_string();
         Some(json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string())
@@ -111,20 +114,37 @@ impl Tap {
         askers.next().is_none().then_some(asker)
     }
 
+    /// Whether the upstream itself has answered a request with an error.
+    pub(super) fn has_refused(&self, id: &RequestId) -> bool {
+        self.kept_ids().get(id).copied().unwrap_or(false)
+    }
+
+    fn note_refusal(&self, message: &Value) {
+        if message.get("error").is_some()
+            && let Some(id) = message.get("id").and_then(numbered)
+            && let Some(refused) = self.kept_ids().get_mut(&id)
+        {
+            *refused = true;
+        }
+    }
+
     /// The id of a response whose result is kept.
     fn kept_id(&self, message: &Value) -> Option<RequestId> {
         message.get("result")?;
-        let id: RequestId = serde_json::from_value(message.get("id")?.clone()).ok()?;
-        // Some servers answer number 5 with text "5".
-        let id = match id {
-            NumberOrString::String(text) => NumberOrString::Number(text.parse().ok()?),
-            number @ NumberOrString::Number(_) => number,
-        };
-        self.kept_ids().contains(&id).then_some(id)
+        let id = numbered(message.get("id")?)?;
+        self.kept_ids().contains_key(&id).then_some(id)
     }
 
-    fn kept_ids(&self) -> std::sync::MutexGuard<'_, HashSet<RequestId>> {
+    fn kept_ids(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, bool>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An id as we gave it, a number: some servers answer number 5 with text "5".
+fn numbered(id: &Value) -> Option<RequestId> {
+    match id {
+        Value::String(text) => Some(NumberOrString::Number(text.parse().ok()?)),
+        other => serde_json::from_value(other.clone()).ok(),
     }
 }
 
@@ -261,6 +281,18 @@ mod tests {
         let line = format!(r#"{{"jsonrpc":"2.0","id":5,"result":{RESULT}}}"#);
         let late = result(tap.incoming(line.as_bytes()));
         assert!(!matches!(late, ServerResult::CustomResult(_)), "{late:?}");
+    }
+
+    #[test]
+    fn an_error_of_the_upstreams_own_is_known_as_that() {
+        let tap = tap();
+        let number = NumberOrString::Number;
+        let line = br#"{"jsonrpc":"2.0","id":6,"error":{"code":1,"message":"x"}}"#;
+        tap.incoming(line);
+        assert!(!tap.has_refused(&number(5)) && !tap.has_refused(&number(6)));
+        let text = r#"{"jsonrpc":"2.0","id":"5","error":{"code":1,"message":"x"}}"#;
+        assert_eq!(tap.sealed(text), None);
+        assert!(tap.has_refused(&number(5)));
     }
 
     #[test]

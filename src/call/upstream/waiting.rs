@@ -53,7 +53,11 @@ pub(super) struct Waiting {
 /// What came, as it came.
 #[derive(Debug)]
 pub(super) enum Came {
-    Answer(Box<Result<ServerResult, ServiceError>>),
+    Answer {
+        answer: Box<Result<ServerResult, ServiceError>>,
+        /// Whether an error is the upstream's own answer.
+        refused: bool,
+    },
     Question(Question),
 }
 
@@ -88,8 +92,18 @@ impl Waiting {
                 }
             }
         };
+        let refused = self.is_refused();
         self.finish();
-        Ok(Came::Answer(answer.into()))
+        Ok(Came::Answer {
+            answer: answer.into(),
+            refused,
+        })
+    }
+
+    /// Whether the upstream itself has answered with an error.
+    fn is_refused(&self) -> bool {
+        let handle = self.handle.as_ref();
+        handle.is_some_and(|handle| self.tap.has_refused(&handle.id))
     }
 
     fn finish(&mut self) -> Option<RequestHandle<RoleClient>> {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::catalog::import::{Document, Format, read};
 use crate::domain::{
-    Annotations, Argument, ConfigSlot, Method, Operation, OperationBody, OperationParts,
-    Provenance, SecretSlot,
+    Annotations, Argument, ClientAuth, ConfigSlot, Method, OAuth, Operation, OperationBody,
+    OperationParts, Provenance, SecretSlot,
 };
 
 /// Text as a catalog keeps it: clean, and not only white space.
@@ -52,7 +52,7 @@ fn launches() -> impl Strategy<Value = Option<Launch>> {
             .map(|(name, value)| (name.into(), value))
             .collect::<Vec<_>>()
     });
-    (0..5_u8, args, env).prop_map(|(kind, args, env)| match kind {
+    (0..7_u8, args, env).prop_map(|(kind, args, env)| match kind {
         0 => None,
         1 => Some(Launch::Stdio {
             command: "npx".into(),
@@ -72,8 +72,24 @@ fn launches() -> impl Strategy<Value = Option<Launch>> {
         _ => Some(Launch::Http {
             url: "https://acme.example/{{acme.team}}/mcp".parse().unwrap(),
             headers: env,
+            transport: match kind {
+                4 => HttpTransport::Sse,
+                _ => HttpTransport::Streamable,
+            },
+            oauth: (kind == 5).then(|| Box::new(oauth())),
         }),
     })
+}
+
+fn oauth() -> OAuth {
+    OAuth {
+        token_url: "https://id.example/{{acme.team}}/token".parse().unwrap(),
+        client_id: "acme".parse().unwrap(),
+        client_secret: "{{secret:acme.key}}".parse().unwrap(),
+        scope: Some("read write".parse().unwrap()),
+        resource: None,
+        auth: ClientAuth::Post,
+    }
 }
 
 /// A few operations, with and without each part.
@@ -181,10 +197,8 @@ fn servers() -> impl Strategy<Value = Server> {
                 // Without tools and launch there is nothing to keep; a missing title is filled in.
                 server.launch = match server.tools.is_empty() {
                     true => launch.or_else(|| {
-                        "https://a.example".parse().ok().map(|url| Launch::Http {
-                            url,
-                            headers: Vec::new(),
-                        })
+                        let url = "https://a.example".parse().ok();
+                        url.map(|url| Launch::http(url, Vec::new()))
                     }),
                     false => launch,
                 };

@@ -119,6 +119,7 @@ mod tests {
                 insta::assert_snapshot!(rows.join("\n"), @r#"
                 ferry {"stdio":{"command":"npx","args":["-y","ferry-mcp@1.0.0","--port={{ferry.ferry_port}}"],"env":{"FERRY_KEY":"{{secret:ferry.ferry_key}}","FERRY_PASSWORD":"{{secret:ferry.ferry_password}}","FERRY_MODE":"day"}}}
                 pier-7 {"http":{"url":"https://pier.example/mcp","headers":{"Authorization":"{{secret:pier-7.authorization}}"}}}
+                old {"http":{"url":"https://old.example/sse","headers":{},"transport":"sse"}}
                 local {"stdio":{"command":"/usr/local/bin/harbour-mcp","args":[],"env":{}}}
                 "#);
             }

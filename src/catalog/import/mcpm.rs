@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::catalog::import::NoteKind;
 use crate::catalog::import::intake::Intake;
 use crate::catalog::import::source::{entries, items, scalar, text, texts};
-use crate::catalog::import::wiring::{Commands, Hint, Wiring};
+use crate::catalog::import::wiring::{Commands, Hint, Wiring, speaks_sse};
 use crate::domain::{Launch, Server};
 
 /// Reads one file, or a map or list of them.
@@ -61,7 +61,8 @@ fn wire(server: &Server, entry: &Value) -> (Option<Launch>, Wiring) {
             "" => 2,
             _ => 3,
         };
-        (way["recommended"] != true, rank)
+        let older = speaks_sse(text(way, &["url"]), text(way, &["transport"]));
+        (older, way["recommended"] != true, rank)
     });
     let mut failed: Option<Wiring> = None;
     for way in ways {

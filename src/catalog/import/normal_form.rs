@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use crate::catalog::import::intake::Intake;
 use crate::catalog::import::source::{entries, items, json, lines, scalar, text, texts};
-use crate::catalog::import::wiring::{Commands, Hint, Wiring};
+use crate::catalog::import::wiring::{Commands, Hint, Wiring, speaks_sse};
 use crate::catalog::import::{Document, NoteKind};
 use crate::catalog::record::launch_from_json;
+use crate::catalog::remote::read_remote;
 use crate::domain::{
     ConfigSlot, Launch, Provenance, SecretSlot, Server, SettingName, Template, clean_line,
 };
@@ -130,9 +131,14 @@ fn read_launch(value: &Value) -> Result<Option<Launch>, String> {
         }));
     }
     if let Some(way) = value.get("http") {
+        let beside = read_remote(value);
+        let (transport, oauth) =
+            beside.map_err(|key| format!("`{key}` of its launch is missing or wrong"))?;
         return Ok(Some(Launch::Http {
             url: parsed(required(way, "url")?)?,
             headers: pairs(way, "headers")?,
+            transport,
+            oauth,
         }));
     }
     if let Some(way) = value.get("docker") {
@@ -161,6 +167,8 @@ fn required<'a>(way: &'a Value, key: &str) -> Result<&'a str, String> {
 /// The first of several launches that we can start, with settings as lists of variables.
 fn wire_foreign(server: &mut Server, value: &Value, ways: &[Value]) -> Vec<(NoteKind, String)> {
     let mut said = Vec::new();
+    let mut ways: Vec<&Value> = ways.iter().collect();
+    ways.sort_by_key(|way| speaks_sse(text(way, &["url"]), text(way, &["transport"])));
     for way in ways {
         let mut wiring = Wiring::new(&server.name, Commands::Runners);
         let mut secrets: Vec<(String, String)> = Vec::new();

@@ -7,7 +7,7 @@ use crate::catalog::import::NoteKind;
 use crate::catalog::import::docker::owner_of;
 use crate::catalog::import::intake::Intake;
 use crate::catalog::import::source::{entries, items, scalar, text, texts};
-use crate::catalog::import::wiring::{Commands, Hint, Wiring};
+use crate::catalog::import::wiring::{Commands, Hint, Wiring, speaks_sse};
 use crate::domain::{Launch, Server};
 
 /// Deepest place in `_meta` where publishers put definitions of tools.
@@ -133,7 +133,12 @@ fn wire(read: &Server, server: &Value) -> (Option<Launch>, Wiring) {
         }
         failed = failed.or(Some(wiring));
     }
-    for remote in items(server, "remotes") {
+    let mut remotes: Vec<&Value> = items(server, "remotes").iter().collect();
+    remotes.sort_by_key(|remote| {
+        let transport = text(remote, &["type", "transport_type"]);
+        speaks_sse(text(remote, &["url"]), transport)
+    });
+    for remote in remotes {
         let mut wiring = fresh();
         if let Some(launch) = wire_remote(&mut wiring, remote) {
             return (Some(launch), wiring);

@@ -9,7 +9,8 @@ use crate::catalog::import::NoteKind;
 use crate::catalog::import::placeholder::{Piece, is_sample, is_secret, split};
 use crate::catalog::manifest::unpinned_part;
 use crate::domain::{
-    ConfigSlot, Launch, SecretSlot, Server, ServerName, SettingName, Template, clean_line,
+    ConfigSlot, HttpTransport, Launch, SecretSlot, Server, ServerName, SettingName, Template,
+    clean_line,
 };
 
 /// Longest description of a setting kept, in characters.
@@ -126,22 +127,13 @@ impl Wiring {
         })
     }
 
-    /// A remote server. Only streamable HTTP is spoken.
+    /// A remote server, on either of the HTTP transports.
     pub(super) fn remote(
         &mut self,
         url: &str,
         transport: &str,
         headers: &[(String, String)],
     ) -> Option<Launch> {
-        let path = url
-            .split('?')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches('/');
-        let is_sse = match transport {
-            "sse" => !path.ends_with("/mcp"),
-            _ => path.ends_with("/sse"),
-        };
         let transports = [
             "",
             "http",
@@ -152,9 +144,8 @@ impl Wiring {
             "streamable_http",
             "streamableHttp",
         ];
-        if is_sse || !transports.contains(&transport) {
-            let why =
-                "it speaks the older SSE transport or another that we do not: found but not run";
+        if !transports.contains(&transport) {
+            let why = "it speaks a transport that we do not: found but not run";
             self.say(NoteKind::Noted, why);
             return None;
         }
@@ -175,6 +166,7 @@ impl Wiring {
             self.say(NoteKind::Repaired, why);
             return None;
         }
+        let url_text = url;
         let url = self.visible(url)?;
         let mut pairs = Vec::new();
         for (name, value) in headers.iter().take(PARTS_MAX) {
@@ -183,6 +175,11 @@ impl Wiring {
         Some(Launch::Http {
             url,
             headers: pairs,
+            transport: match speaks_sse(url_text, transport) {
+                true => HttpTransport::Sse,
+                false => HttpTransport::Streamable,
+            },
+            oauth: None,
         })
     }
 
@@ -357,6 +354,17 @@ impl Wiring {
         let short = short.trim_end_matches('_');
         let short = if short.is_empty() { "value" } else { short };
         format!("{}.{short}", self.server).parse().ok()
+    }
+}
+
+/// Whether a remote endpoint is one of the older HTTP transport. Where a server has another way as
+/// well, that goes first.
+pub(super) fn speaks_sse(url: &str, transport: &str) -> bool {
+    let path = url.split('?').next().unwrap_or_default();
+    let path = path.trim_end_matches('/');
+    match transport {
+        "sse" => !path.ends_with("/mcp"),
+        _ => path.ends_with("/sse"),
     }
 }
 

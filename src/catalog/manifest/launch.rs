@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::manifest::section::Section;
-use crate::domain::{Launch, Method, Operation, OperationBody, OperationParts, Template, ToolName};
+use crate::domain::{
+    Launch, Method, OAuth, Operation, OperationBody, OperationParts, Template, ToolName,
+};
 
 /// What to do about a version that is not exact.
 const PIN: &str = "name an exact version, such as `package@1.2.3`";
@@ -15,6 +17,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Launch> {
     let http = section.section("http", read_http).flatten();
     let docker = section.section("docker", read_docker).flatten();
     let openapi = section.section("openapi", read_openapi).flatten();
+    let oauth = section.section("oauth", read_oauth).flatten();
     let ways = [stdio, http, docker, openapi];
     let mut ways: Vec<Launch> = ways.into_iter().flatten().collect();
     let given = ["stdio", "http", "docker", "openapi"]
@@ -26,7 +29,15 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Launch> {
         section.fault_at("stdio", message, "keep exactly one");
         return None;
     }
-    ways.pop()
+    if section.has("oauth") && !section.has("http") {
+        let message = "`launch.oauth` goes with `launch.http` only";
+        section.fault_at("oauth", message, "remove it");
+    }
+    let mut way = ways.pop()?;
+    if let Launch::Http { oauth: place, .. } = &mut way {
+        *place = oauth.map(Box::new);
+    }
+    Some(way)
 }
 
 fn read_stdio(section: &mut Section<'_, '_>) -> Option<Launch> {
@@ -52,9 +63,15 @@ fn read_stdio(section: &mut Section<'_, '_>) -> Option<Launch> {
 fn read_http(section: &mut Section<'_, '_>) -> Option<Launch> {
     let url: Option<Template> = section.parsed("url");
     let headers = section.parsed_map("headers");
+    let transport = section.optional_parsed("transport").unwrap_or_default();
     let url = url?;
     check_url(section, "url", &url);
-    Some(Launch::Http { url, headers })
+    Some(Launch::Http {
+        url,
+        headers,
+        transport,
+        oauth: None,
+    })
 }
 
 fn check_url(section: &mut Section<'_, '_>, key: &'static str, url: &Template) {
@@ -109,6 +126,31 @@ fn read_operation(section: &mut Section<'_, '_>) -> Option<(ToolName, Operation)
             None
         }
     }
+}
+
+fn read_oauth(section: &mut Section<'_, '_>) -> Option<OAuth> {
+    let token_url: Option<Template> = section.parsed("token_url");
+    let client_id = section.parsed("client_id");
+    let client_secret = section.parsed("client_secret");
+    let scope = section.optional_parsed("scope");
+    let resource = section.optional_parsed("resource");
+    let auth = section.optional_parsed("auth").unwrap_or_default();
+    let token_url = token_url?;
+    check_url(section, "token_url", &token_url);
+    let client_secret: Template = client_secret?;
+    if client_secret.secrets().next().is_none() {
+        let message = "`client_secret` holds no secret of the tenant's";
+        let remedy = "write `{{secret:server.name}}` and declare it under `[[secrets]]`";
+        section.fault_at("client_secret", message, remedy);
+    }
+    Some(OAuth {
+        token_url,
+        client_id: client_id?,
+        client_secret,
+        scope,
+        resource,
+        auth,
+    })
 }
 
 fn read_docker(section: &mut Section<'_, '_>) -> Option<Launch> {

@@ -136,10 +136,8 @@ fn a_server_that_passes_for_another_waits_with_its_tools() {
 #[test]
 fn another_way_to_start_waits_and_the_old_one_stays() {
     let mut changed = server(FIRST);
-    changed.launch = Some(Launch::Http {
-        url: "https://elsewhere.example/mcp".parse().unwrap(),
-        headers: vec![],
-    });
+    let url = "https://elsewhere.example/mcp".parse().unwrap();
+    changed.launch = Some(Launch::http(url, vec![]));
     let judged = after(Policy::Pin, &[server(FIRST), changed.clone()]);
     let published = judged.published.unwrap();
     assert_eq!(published.launch, None);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::catalog::record::{ReadRecordError, list, parsed, required, texts};
+use crate::catalog::remote::{read_remote, remote_to_json};
 use crate::domain::{Launch, Operation, OperationBody, OperationParts, Template, ToolName};
 
 /// A launch in normal form.
@@ -17,9 +18,12 @@ pub(super) fn launch_to_json(launch: &Launch) -> Value {
         Launch::Stdio { command, args, env } => {
             json!({ "stdio": { "command": &**command, "args": list(args), "env": pairs(env) } })
         }
-        Launch::Http { url, headers } => {
-            json!({ "http": { "url": url.to_string(), "headers": pairs(headers) } })
-        }
+        Launch::Http {
+            url,
+            headers,
+            transport,
+            oauth,
+        } => remote_to_json(url, &pairs(headers), *transport, oauth.as_deref()),
         Launch::Docker { image, args, env } => {
             json!({ "docker": { "image": &**image, "args": list(args), "env": pairs(env) } })
         }
@@ -83,9 +87,12 @@ pub(in crate::catalog) fn launch_from_json(json: &Value) -> Result<Launch, ReadR
             env: read_pairs(stdio, "env")?,
         })
     } else if let Some(http) = json.get("http") {
+        let (transport, oauth) = read_remote(json).map_err(|key| ReadRecordError::at(key, json))?;
         Ok(Launch::Http {
             url: parsed(http, "url")?,
             headers: read_pairs(http, "headers")?,
+            transport,
+            oauth,
         })
     } else if let Some(docker) = json.get("docker") {
         Ok(Launch::Docker {
