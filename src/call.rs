@@ -18,6 +18,7 @@ mod asked;
 mod resume;
 mod error;
 mod beside;
+mod covered;
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,15 +32,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::call::arguments::Arguments;
 use crate::call::asked::{Asked, Stub};
+use crate::call::covered::covered;
 use crate::call::error::{invalid_step, unresolved};
 use crate::call::kept::Kept;
 use crate::call::resolve::{Resolved, resolve};
 use crate::call::resume::{Retried, Sending};
 use crate::call::spent::Spent;
 use crate::call::upstream::Lease;
-use crate::domain::{
-    Catalog, DefinitionHash, Handle, RunId, Server, Settings, Tenant, ToolId, Trace,
-};
+use crate::domain::{Catalog, Handle, RunId, Server, Settings, Tenant, ToolId, Trace};
 use crate::handles::{Grant, Handles, TakeError};
 
 pub use self::arguments::Problem;
@@ -375,29 +375,5 @@ fn ended(outcome: &Result<CallOutcome, UpstreamError>) -> Ending {
         Ok(_) => Ending::Answered,
         Err(error) if error.sent() => Ending::Unknown,
         Err(_) => Ending::NotSent,
-    }
-}
-
-/// The one tool of the grant that is meant, with the fingerprint that its search showed.
-fn covered(
-    tenant: &Tenant,
-    grant: &Grant,
-    request: &CallRequest,
-) -> Result<(ToolId, DefinitionHash), StepProblem> {
-    let run = grant.run_id.to_string();
-    if request.run_id.as_ref().is_some_and(|given| *given != run) {
-        return Err(StepProblem::OtherRun);
-    }
-    let meant = |id: &ToolId| {
-        let server = request.server_name.as_deref();
-        id.tool.as_str() == request.tool_name
-            && server.is_none_or(|server| id.server.as_str() == server)
-            && tenant.scope.allows(id)
-    };
-    let mut found = grant.tools.iter().filter(|(id, _)| meant(id));
-    match (found.next(), found.next()) {
-        (Some((id, hash)), None) => Ok((id.clone(), *hash)),
-        (Some(_), Some(_)) => Err(StepProblem::Ambiguous),
-        (None, _) => Err(StepProblem::NotOffered),
     }
 }

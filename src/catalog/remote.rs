@@ -149,7 +149,7 @@ arguments = [{ name = "path", type = "string", desc = "Path." }]
         files.toml:9: `launch.oauth.client_id` is missing
             remedy: add `client_id = "..."`
         files.toml:10: `ftp://id.example/token` is not an `https://` URL
-            remedy: write the whole URL of the token endpoint
+            remedy: write the whole URL of the endpoint
         files.toml:11: unknown key `launch.oauth.client`
             remedy: did you mean `client_id`?
         files.toml:15: `launch.oauth.auth`: `none` is neither `basic` nor `post`

@@ -1,6 +1,8 @@
 //! The place of one tenant's session with one server: started once for all who wait, replaced when
 //! it has ended.
 
+mod ways;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,17 +12,16 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::call::input::Askable;
-use crate::call::resolve::{Remote, ResolveError, Resolved, Target};
+use crate::call::resolve::{ResolveError, Resolved, Target};
 use crate::call::upstream::breaker::Breaker;
-use crate::call::upstream::failure::{StartFailure, chain, failure};
+use crate::call::upstream::failure::{chain, failure};
 use crate::call::upstream::mask::mask;
 use crate::call::upstream::service::{HeldService, HttpService, Linked};
 use crate::call::upstream::session::{Held, Session};
-use crate::call::upstream::start::{Era, start};
+use crate::call::upstream::start::Era;
 use crate::call::upstream::tokens::Tokens;
-use crate::call::upstream::watch::Permits;
 use crate::call::upstream::{Pool, SessionStatus, UpstreamError};
-use crate::domain::{HttpTransport, ServerName, TenantId};
+use crate::domain::{ServerName, TenantId};
 
 /// A session, or the place for one.
 #[derive(Debug, Default)]
@@ -249,95 +250,6 @@ impl Slot {
             Ok(Err(failed)) => Err(unavailable(&server, failed, None)),
             Err(_ended) => Err(UpstreamError::ShuttingDown),
         }
-    }
-
-    /// The era that the server spoke last, else the legacy one, and the modern one or the older
-    /// transport where that is refused.
-    async fn try_eras(
-        &self,
-        pool: &Pool,
-        resolved: &Resolved,
-        permits: Arc<Permits>,
-    ) -> Result<Arc<Session>, StartFailure> {
-        let tokens = self.tokens(pool, resolved);
-        let fixed = matches!(
-            &resolved.target,
-            Target::Remote(Remote {
-                transport: HttpTransport::Sse,
-                ..
-            })
-        );
-        let era = match fixed {
-            true => Era::Sse,
-            false => self.state().era,
-        };
-        let first = start(
-            resolved,
-            pool,
-            (era, self.askable),
-            (permits.clone(), tokens.clone()),
-        )
-        .await;
-        let other = match (&first, era) {
-            (Err(failure), Era::Legacy) => failure.instead,
-            (Err(_), Era::Modern | Era::Sse) if !fixed => Some(Era::Legacy),
-            _ => None,
-        };
-        let Some(other) = other else {
-            return first;
-        };
-        let second = start(resolved, pool, (other, self.askable), (permits, tokens)).await;
-        match second {
-            Ok(session) => {
-                self.state().era = other;
-                Ok(session)
-            }
-            // The first try says what is wrong; the second one was a guess.
-            Err(_guess) => first,
-        }
-    }
-
-    /// The tokens for these values, kept from session to session.
-    fn tokens(&self, pool: &Pool, resolved: &Resolved) -> Option<Arc<Tokens>> {
-        let Target::Remote(remote) = &resolved.target else {
-            return None;
-        };
-        let credentials = remote.credentials.as_ref()?;
-        let new = || {
-            let (options, lifecycle) = (&pool.options, pool.lifecycle.clone());
-            let loopback = options.http_on_loopback;
-            let credentials = credentials.clone();
-            Arc::new(Tokens::new(
-                credentials,
-                options.connect_max,
-                loopback,
-                lifecycle,
-            ))
-        };
-        Some(self.state().tokens.get_or_insert_with(new).clone())
-    }
-
-    /// Sees to an access token for a call on an open session. A token endpoint that gives none
-    /// counts as the server's failure.
-    pub(super) async fn token(
-        &self,
-        session: &Session,
-        server: &ServerName,
-    ) -> Result<(), UpstreamError> {
-        let got = session.token().await;
-        got.map_err(|(error, first)| {
-            if first {
-                warn!(server = %server, reason = %error, "got no access token");
-                self.fail();
-            }
-            UpstreamError::Unavailable {
-                server: server.clone(),
-                reason: session.mask(&error.to_string()),
-                stderr: String::new(),
-                sent: false,
-                retry_after: None,
-            }
-        })
     }
 
     /// A call was answered.
