@@ -4,6 +4,9 @@
 //! told -> quiet for a moment -> asked, each server once in a while -> judged by policy -> published
 //! ```
 //!
+//! Only servers are asked that were asked before, or that the operator has given a policy: what the
+//! catalog says of others is not their own list, so that a difference would mean nothing.
+//!
 //! A list counts for everybody, so that only the operator's own view of a server does: a session of
 //! the local tenant, or a server that needs nobody's settings. What another tenant's account or
 //! address lists is no news of the catalog.
@@ -91,10 +94,6 @@ impl App {
             if servers.is_empty() {
                 continue;
             }
-            tracing::info!(
-                servers = servers.len(),
-                "asking servers whose lists changed"
-            );
             if let Err(error) = self.take_news(&servers).await {
                 tracing::error!(error = %Chain(error.as_ref()), "the catalog stays as it was");
             }

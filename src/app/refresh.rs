@@ -158,10 +158,20 @@ impl App {
     /// read.
     pub(super) async fn take_news(&self, servers: &[ServerName]) -> anyhow::Result<RefreshReport> {
         let mut job = self.refresher.job.lock().await;
+        let followed = job.followed(servers).await;
+        let followed = followed.context("cannot tell whose lists count")?;
+        tracing::info!(
+            servers = servers.len(),
+            followed = followed.len(),
+            "servers told of changed lists"
+        );
+        if followed.is_empty() {
+            return Ok(RefreshReport::default());
+        }
         let catalog = self.catalog();
         let mut asked = self
             .ask(Ask {
-                servers,
+                servers: &followed,
                 ..Ask::default()
             })
             .await;

@@ -198,6 +198,18 @@ impl RefreshJob {
         self.judge(own, (readings, asked), publish).await
     }
 
+    /// Of some servers those whose own lists count: they were asked before, or have a policy of
+    /// their own. What the catalog says of any other is somebody's wording, which differs from the
+    /// server's own without any change.
+    pub async fn followed(&self, servers: &[ServerName]) -> Result<Vec<ServerName>, RefreshError> {
+        let file = self.file.clone();
+        let snapshot = tokio::task::spawn_blocking(move || file.load()).await?;
+        let counts = |name: &&ServerName| {
+            self.options.policies.contains_key(*name) || snapshot.asked.server(name).is_some()
+        };
+        Ok(servers.iter().filter(counts).cloned().collect())
+    }
+
     /// As a round, with what servers have answered alone: all sources stay as they are.
     pub async fn take_answers(
         &mut self,

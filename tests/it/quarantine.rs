@@ -563,8 +563,12 @@ async fn run_found(program: &Program, found: &Value, tool: &str) -> Value {
 
 /// Waits until the server has been asked for its list, and what it said was judged.
 fn judged(program: &Program) {
+    logged(program, "judged what servers list now");
+}
+
+fn logged(program: &Program, line: &str) {
     for _ in 0..1_500 {
-        if program.log().contains("judged what servers list now") {
+        if program.log().contains(line) {
             return;
         }
         tokio::task::block_in_place(pause);
@@ -612,7 +616,7 @@ async fn a_server_that_tells_of_a_change_is_asked_and_its_tool_withheld() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_tells_by_itself_changes_nothing_that_is_pinned() {
-    let Some(folder) = relisting("") else {
+    let Some(folder) = relisting("zebra = \"pin\"") else {
         println!("skipped: there is no python3");
         return;
     };
@@ -634,4 +638,23 @@ async fn what_a_server_tells_by_itself_changes_nothing_that_is_pinned() {
         diff.contains("+ Polish a zebra statue, and tell the press."),
         "{diff}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_the_catalog_describes_in_other_words_is_left_as_it_is() {
+    let Some(folder) = relisting("") else {
+        println!("skipped: there is no python3");
+        return;
+    };
+    let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
+    program.ready().await;
+    let found = program.search(None, "polish a zebra statue").await;
+    let other = program.search(None, "relist zebras").await;
+    run_found(&program, &other, "relist").await;
+    logged(&program, "servers told of changed lists");
+    let polished = run_found(&program, &found, "polish").await;
+    assert_eq!(polished["content"][0]["text"], "polished", "{polished}");
+    assert_eq!(lists(&folder), 0);
+    let diff = run(&folder, &["catalog", "diff"], 0);
+    assert!(!diff.contains("zebra"), "{diff}");
 }
