@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::domain::{ServerName, Tenant};
+use crate::domain::{Launch, ServerName, Tenant};
 use crate::telemetry::Chain;
 
 /// After the first news, so that a server that says it often is asked once.
@@ -60,6 +60,19 @@ impl Due {
 }
 
 impl App {
+    /// The servers that need no setting of anybody's to be asked for their tools.
+    pub fn askable(&self) -> Vec<ServerName> {
+        let catalog = self.catalog();
+        let free = catalog.servers().iter().filter(|server| {
+            let config = server.config.iter();
+            let mut config = config.filter(|slot| !slot.optional && slot.default.is_none());
+            let mut secrets = server.secrets.iter().filter(|slot| !slot.optional);
+            let speaks_mcp = !matches!(server.launch, None | Some(Launch::OpenApi { .. }));
+            speaks_mcp && secrets.next().is_none() && config.next().is_none()
+        });
+        free.map(|server| server.name.clone()).collect()
+    }
+
     /// Asks servers that tell of changes, until the program stops.
     pub(super) fn spawn_following_lists(self: &Arc<Self>) {
         let app = Arc::clone(self);

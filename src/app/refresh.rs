@@ -18,7 +18,7 @@ use crate::catalog::refresh::{
 };
 use crate::catalog::scan::{KnownNames, ScanMemory, Severity, worst};
 use crate::catalog::snapshot::{SnapshotFile, SourceState};
-use crate::domain::{Catalog, Launch, Server, ServerName, Tenant, TenantId};
+use crate::domain::{Catalog, Server, ServerName, Tenant, TenantId};
 use crate::search::Index;
 use crate::telemetry::{Chain, Gauge, set_gauge};
 
@@ -198,19 +198,6 @@ impl App {
         );
         self.count_findings().await;
         Ok(report)
-    }
-
-    /// The servers that need no setting of anybody's to be asked for their tools.
-    pub fn askable(&self) -> Vec<ServerName> {
-        let catalog = self.catalog();
-        let free = catalog.servers().iter().filter(|server| {
-            let config = server.config.iter();
-            let mut config = config.filter(|slot| !slot.optional && slot.default.is_none());
-            let mut secrets = server.secrets.iter().filter(|slot| !slot.optional);
-            let speaks_mcp = !matches!(server.launch, None | Some(Launch::OpenApi { .. }));
-            speaks_mcp && secrets.next().is_none() && config.next().is_none()
-        });
-        free.map(|server| server.name.clone()).collect()
     }
 
     /// Reads the operator's files. Where that fails the last good ones stay, file by file.
