@@ -581,18 +581,43 @@ fn lists(folder: &Folder) -> usize {
     count.lines().filter(|line| *line == "list").count()
 }
 
+/// A program whose server has just said that its tools are others.
+struct Told {
+    folder: Folder,
+    program: Program,
+    /// What a search found before that.
+    found: Value,
+}
+
+impl Told {
+    /// Under a policy of the server, or none. `None` without Python.
+    async fn after(policy: &str) -> Option<Self> {
+        let folder = relisting(policy)?;
+        let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
+        program.ready().await;
+        let found = program.search(None, "polish a zebra statue").await;
+        let other = program.search(None, "relist zebras").await;
+        let relisted = run_found(&program, &other, "relist").await;
+        assert_eq!(relisted["content"][0]["text"], "relisted", "{relisted}");
+        Some(Self {
+            folder,
+            program,
+            found,
+        })
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_tells_of_a_change_is_asked_and_its_tool_withheld() {
-    let Some(folder) = relisting("zebra = \"quarantine\"") else {
+    let Some(Told {
+        folder,
+        program,
+        found,
+    }) = Told::after("zebra = \"quarantine\"").await
+    else {
         println!("skipped: there is no python3");
         return;
     };
-    let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
-    program.ready().await;
-    let found = program.search(None, "polish a zebra statue").await;
-    let other = program.search(None, "relist zebras").await;
-    let relisted = run_found(&program, &other, "relist").await;
-    assert_eq!(relisted["content"][0]["text"], "relisted", "{relisted}");
     judged(&program);
     // Five notices, one question.
     assert_eq!(lists(&folder), 1);
@@ -616,15 +641,15 @@ async fn a_server_that_tells_of_a_change_is_asked_and_its_tool_withheld() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_tells_by_itself_changes_nothing_that_is_pinned() {
-    let Some(folder) = relisting("zebra = \"pin\"") else {
+    let Some(Told {
+        folder,
+        program,
+        found,
+    }) = Told::after("zebra = \"pin\"").await
+    else {
         println!("skipped: there is no python3");
         return;
     };
-    let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
-    program.ready().await;
-    let found = program.search(None, "polish a zebra statue").await;
-    let other = program.search(None, "relist zebras").await;
-    run_found(&program, &other, "relist").await;
     judged(&program);
     let polished = run_found(&program, &found, "polish").await;
     assert_eq!(polished["content"][0]["text"], "polished", "{polished}");
@@ -642,15 +667,15 @@ async fn what_a_server_tells_by_itself_changes_nothing_that_is_pinned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_the_catalog_describes_in_other_words_is_left_as_it_is() {
-    let Some(folder) = relisting("") else {
+    let Some(Told {
+        folder,
+        program,
+        found,
+    }) = Told::after("").await
+    else {
         println!("skipped: there is no python3");
         return;
     };
-    let program = Program::start(&folder, &[("TOOLCRIB_LOG__LEVEL", "info")]);
-    program.ready().await;
-    let found = program.search(None, "polish a zebra statue").await;
-    let other = program.search(None, "relist zebras").await;
-    run_found(&program, &other, "relist").await;
     logged(&program, "servers told of changed lists");
     let polished = run_found(&program, &found, "polish").await;
     assert_eq!(polished["content"][0]["text"], "polished", "{polished}");

@@ -94,19 +94,8 @@ impl Round {
             snapshot.asked.name = ASKED.into();
         }
         for asked in self.asked {
-            // A server that speaks up by itself is judged by the policy of its source.
-            let sources = self.sources.iter().zip(&snapshot.sources);
-            let mut policies = sources
-                .filter(|(_, state)| state.server(&asked.name).is_some())
-                .map(|(source, _)| source.policy);
-            let of_source = policies.next().unwrap_or_default();
-            let own = self.policies.get(&asked.name).copied();
-            reports.push(answered(
-                &mut snapshot.asked,
-                asked,
-                (own, of_source),
-                &self.known,
-            ));
+            let policy = self.policies.get(&asked.name).copied();
+            reports.push(answered(&mut snapshot.asked, asked, policy, &self.known));
         }
         reports
     }
@@ -116,13 +105,12 @@ impl Round {
 fn answered(
     state: &mut SourceState,
     asked: Asked,
-    (own, of_source): (Option<Policy>, Policy),
+    policy: Option<Policy>,
     known: &KnownNames,
 ) -> SourceReport {
     let outcome = match asked.answer {
         Ok((server, refused)) => {
-            let over = asked.unasked_over.map(|over| (over, of_source));
-            take_answer(state, Answer { server, over }, own, known);
+            take_answer(state, (server, asked.unasked_over), policy, known);
             SourceOutcome::Read { refused }
         }
         Err(reason) => SourceOutcome::Failed { reason },
@@ -221,32 +209,23 @@ fn take_part(
     }
 }
 
-/// What a server has listed.
-struct Answer {
-    server: Server,
-    /// Where it spoke up by itself: what the catalog has of it, and by which policy.
-    over: Option<(Arc<Server>, Policy)>,
-}
-
 /// The first answer of a server that was asked is taken as the truth, where nothing in it is
 /// flagged. Later ones are not: what changed is withheld, since the server no longer does what the
-/// catalog says. A server that speaks up by itself is held to what the catalog has of it.
+/// catalog says. A server that speaks up by itself is held to what the catalog has of it, `over`.
 fn take_answer(
     state: &mut SourceState,
-    Answer { server, over }: Answer,
+    (server, over): (Server, Option<Arc<Server>>),
     policy: Option<Policy>,
     known: &KnownNames,
 ) {
     let name = server.name.clone();
     let last = state.server(&name).cloned();
-    let policy = match (policy, &last, &over) {
-        (Some(policy), _, _) => policy,
-        (None, Some(_), _) => Policy::Quarantine,
-        (None, None, Some((_, policy))) => *policy,
-        (None, None, None) => Policy::Pin,
+    let policy = match (policy, &last) {
+        (Some(policy), _) => policy,
+        (None, Some(_)) => Policy::Quarantine,
+        (None, None) => Policy::Pin,
     };
     let is_first = last.is_none();
-    let over = over.map(|(over, _)| over);
     let published = last.or_else(|| over.clone());
     // The server itself is as the catalog has it; only tools were asked for.
     let published = published.map(|old| Server {
